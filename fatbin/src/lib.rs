@@ -1,0 +1,1 @@
+//! Reads NVIDIA GPU code containers.
