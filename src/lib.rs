@@ -1,1 +1,4 @@
-//! The map of cuwright.
+//! The map of cuwright: flow, layers, modules.
+
+pub mod domain;
+pub mod sys;

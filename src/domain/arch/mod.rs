@@ -1,0 +1,1 @@
+//! GPU architectures: values, one canonical set, and the grammar people write them in.

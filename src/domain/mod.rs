@@ -1,0 +1,10 @@
+//! Values that every layer speaks: archs, versions, commands, problems, exit codes.
+//!
+//! Invariant: pure. Nothing here reads a file, an environment variable or a clock.
+
+pub mod arch;
+pub mod command;
+pub mod exit;
+pub mod problem;
+pub mod toolchain;
+pub mod version;

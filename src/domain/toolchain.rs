@@ -1,0 +1,115 @@
+//! The toolchain a unit is built with, as facts: every one with its version and where it came from.
+//!
+//! Invariant: pure values. `probe` and `provision` make them; preflight, plan and key only read them.
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+
+use super::version::CudaVersion;
+
+/// A complete, working set of tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Toolchain {
+    /// The CUDA toolkit.
+    pub toolkit: Toolkit,
+    /// The Python that runs setup.py.
+    pub python: Python,
+    /// The torch installed in that Python.
+    pub torch: Torch,
+    /// The host compiler for C++ and for nvcc.
+    pub host: HostCompiler,
+    /// `ninja`, where there is one.
+    pub ninja: Option<Utf8PathBuf>,
+    /// Folders that go in front of `PATH`, the most specific first.
+    pub path: Vec<Utf8PathBuf>,
+    /// Content address of the provisioned environment; `None` where an existing one is used.
+    pub environment: Option<String>,
+}
+
+/// A CUDA toolkit that holds nvcc.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Toolkit {
+    /// Root to export as `CUDA_HOME`.
+    pub home: Utf8PathBuf,
+    /// nvcc's full version, such as `13.0.88`.
+    pub nvcc: CudaVersion,
+    /// What `nvcc --list-gpu-code` says, such as `sm_90`, `sm_90a`.
+    pub gpu_codes: Vec<String>,
+    /// What `nvcc --list-gpu-arch` says, such as `compute_90`.
+    pub gpu_archs: Vec<String>,
+    /// Bounds on the host compiler, read from `crt/host_config.h`.
+    pub host_bounds: HostBounds,
+    /// How it was found, for people: `CUDA_HOME`, `provisioned from wheels` …
+    pub origin: String,
+}
+
+/// Newest host compilers that nvcc accepts; `None` where the header names no bound.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostBounds {
+    /// Newest accepted gcc major.
+    pub gcc_max: Option<u32>,
+    /// First refused clang major.
+    pub clang_below: Option<u32>,
+}
+
+/// A Python interpreter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Python {
+    /// The interpreter to run.
+    pub executable: Utf8PathBuf,
+    /// Full version, such as `3.11.7`.
+    pub version: String,
+    /// Wheel tag, such as `cp311`.
+    pub tag: String,
+    /// `sysconfig.get_platform()`, such as `linux-x86_64`.
+    pub platform: String,
+    /// How it was found.
+    pub origin: String,
+}
+
+/// A torch installation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Torch {
+    /// Full version with its local part, such as `2.11.0+cu130`.
+    pub version: String,
+    /// CUDA version it was built for; `None` for a CPU-only torch.
+    pub cuda: Option<CudaVersion>,
+    /// Whether it uses the C++11 ABI of libstdc++.
+    pub cxx11_abi: bool,
+    /// Arch spellings its `cpp_extension` accepts, such as `9.0`, `9.0a`.
+    pub supported_archs: Vec<String>,
+    /// Its package folder.
+    pub folder: Utf8PathBuf,
+}
+
+/// Family of a host compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostFamily {
+    /// GNU.
+    Gcc,
+    /// LLVM.
+    Clang,
+}
+
+/// A C and C++ compiler pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCompiler {
+    /// C compiler.
+    pub cc: Utf8PathBuf,
+    /// C++ compiler.
+    pub cxx: Utf8PathBuf,
+    /// Family.
+    pub family: HostFamily,
+    /// Full version, such as `12.2.0`.
+    pub version: String,
+    /// How it was found: `CXX`, `PATH` …
+    pub origin: String,
+}
+
+impl HostCompiler {
+    /// First number of the version; 0 where it is no number.
+    pub fn major(&self) -> u32 {
+        self.version.split('.').next().and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+}

@@ -1,0 +1,108 @@
+//! The environment as a value: captured once in `main`, passed down, never read again.
+//!
+//! Invariant: no other file reads the process environment. Variables whose name or value is not UTF-8 are left out
+//! and counted, since everything we write down (plans, keys, locks) is UTF-8.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// A snapshot of the process environment and working folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Env {
+    variables: BTreeMap<String, String>,
+    current_dir: Utf8PathBuf,
+    /// Variables that were left out because they are not UTF-8.
+    pub skipped: usize,
+}
+
+impl Env {
+    /// Reads the process environment. Falls back to `/` where the working folder is gone or not UTF-8.
+    #[expect(clippy::disallowed_methods, reason = "this is the one reader of the process environment")]
+    pub fn capture() -> Self {
+        let mut env = Self::default();
+        for (name, value) in std::env::vars_os() {
+            match (name.into_string(), value.into_string()) {
+                (Ok(name), Ok(value)) => drop(env.variables.insert(name, value)),
+                _ => env.skipped += 1,
+            }
+        }
+        env.current_dir = std::env::current_dir()
+            .ok()
+            .and_then(|path| Utf8PathBuf::from_path_buf(path).ok())
+            .unwrap_or_else(|| Utf8PathBuf::from("/"));
+        env
+    }
+
+    /// An environment made of `variables`, for tests and for children.
+    pub fn of<'a>(
+        current_dir: impl Into<Utf8PathBuf>,
+        variables: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let variables = variables.into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
+        Self { variables, current_dir: current_dir.into(), skipped: 0 }
+    }
+
+    /// The value of `name`; an empty value counts as unset, as it does for every tool we drive.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Whether `name` is set to something other than `0`, `false` or nothing.
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| !matches!(value, "0" | "false" | "no" | "off"))
+    }
+
+    /// Folder the process was started in.
+    pub fn current_dir(&self) -> &Utf8Path {
+        &self.current_dir
+    }
+
+    /// `path` made absolute against the working folder, without touching the disk.
+    pub fn absolute(&self, path: &Utf8Path) -> Utf8PathBuf {
+        self.current_dir.join(path)
+    }
+
+    /// All variables, ordered by name.
+    pub fn variables(&self) -> &BTreeMap<String, String> {
+        &self.variables
+    }
+
+    /// A copy with `name` set.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Finds a program on this environment's `PATH`, or checks a path.
+    pub fn find_program(&self, name: &str) -> Option<Utf8PathBuf> {
+        self.find_programs(name).into_iter().next()
+    }
+
+    /// Every program called `name` on this environment's `PATH`, in its order.
+    pub fn find_programs(&self, name: &str) -> Vec<Utf8PathBuf> {
+        let found = which::which_in_all(name, self.get(super::env_vars::PATH), &self.current_dir);
+        found.map(|all| all.filter_map(|path| Utf8PathBuf::from_path_buf(path).ok()).collect()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_variable_is_unset() {
+        let env = Env::of("/", [("A", ""), ("B", "0"), ("C", "1")]);
+        assert_eq!(env.get("A"), None);
+        assert!(!env.flag("B"));
+        assert!(env.flag("C"));
+    }
+
+    #[test]
+    fn programs_are_found_on_the_captured_path_only() {
+        let env = Env::of("/", [("PATH", "/nonexistent")]);
+        assert_eq!(env.find_program("sh"), None);
+        assert!(Env::of("/", [("PATH", "/bin")]).find_program("sh").is_some());
+    }
+}

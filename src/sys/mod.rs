@@ -1,0 +1,14 @@
+//! The only home of the operating system: environment, processes, files, network, clock.
+//!
+//! Invariant: everything that touches the world goes through here, so every other module can be tested with values.
+//! No policy lives here: `sys` does as told and reports what happened.
+
+pub mod clock;
+pub mod dirs;
+pub mod env;
+pub mod env_vars;
+pub mod files;
+pub mod net;
+pub mod process;
+
+pub use env::Env;

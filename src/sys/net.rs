@@ -1,0 +1,1 @@
+//! Downloads. Filled in by the provision work.
