@@ -138,6 +138,11 @@ mod tests {
     }
 
     #[test]
+    fn the_committed_recipe_schema_is_what_the_code_says() {
+        crate::schema_check::<RawRecipe>("schemas/recipe.schema.json");
+    }
+
+    #[test]
     fn a_missing_table_is_named() {
         assert_eq!(refuse("schema = 1\n[package]\nname = \"x\"\n").message(), "the key `source` is missing");
     }

@@ -14,7 +14,8 @@ use toml::Spanned;
 pub struct RawRecipe {
     /// Version of this format; 1.
     #[serde(rename = "schema")]
-    pub _schema: i64,
+    #[expect(dead_code, reason = "judged before this type is read; kept so that the key is legal")]
+    schema_version: i64,
     /// What is built.
     pub package: RawPackage,
     /// Where it comes from.

@@ -10,5 +10,6 @@ pub mod env_vars;
 pub mod files;
 pub mod net;
 pub mod process;
+pub mod processes;
 
 pub use env::Env;
