@@ -63,6 +63,9 @@ pub struct Python {
     pub tag: String,
     /// `sysconfig.get_platform()`, such as `linux-x86_64`.
     pub platform: String,
+    /// C library and version, such as `glibc 2.36`; `None` where Python does not tell.
+    #[serde(default)]
+    pub libc: Option<String>,
     /// How it was found.
     pub origin: String,
 }
