@@ -35,7 +35,11 @@ impl fmt::Display for Diagnostic {
 
 /// The kinds of finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "kebab-case")
+)]
 #[non_exhaustive]
 pub enum Problem {
     /// The object has no section table; its segments were searched instead.
@@ -161,23 +165,49 @@ impl fmt::Display for Problem {
             Self::LimitReached => "limit reached; the rest is not listed",
             Self::PtxHeader => "PTX without readable .version and .target",
             Self::MoreFindings => "more findings than are kept",
-            Self::ConcatTable { reason } => return write!(formatter, "concatenated entry: {reason}"),
+            Self::ConcatTable { reason } => {
+                return write!(formatter, "concatenated entry: {reason}");
+            }
             Self::Archive { reason } => return write!(formatter, "archive: {reason}"),
             Self::CubinTable { reason } => return write!(formatter, "cubin: {reason}"),
-            Self::Junk { skipped } => return write!(formatter, "{skipped} bytes that are no fatbin"),
-            Self::FatbinVersion { version } => return write!(formatter, "fatbin version {version} instead of 1"),
-            Self::EntryHeaderSize { size } => return write!(formatter, "entry header size {size} is below 64"),
+            Self::Junk { skipped } => {
+                return write!(formatter, "{skipped} bytes that are no fatbin");
+            }
+            Self::FatbinVersion { version } => {
+                return write!(formatter, "fatbin version {version} instead of 1");
+            }
+            Self::EntryHeaderSize { size } => {
+                return write!(formatter, "entry header size {size} is below 64");
+            }
             Self::ArchMismatch { entry, cubin } => {
                 return write!(formatter, "entry says sm_{entry}, its cubin sm_{cubin}");
             }
-            Self::SectionTruncated { declared, available } => {
-                return write!(formatter, "section cut off: {declared} bytes declared, {available} there");
+            Self::SectionTruncated {
+                declared,
+                available,
+            } => {
+                return write!(
+                    formatter,
+                    "section cut off: {declared} bytes declared, {available} there"
+                );
             }
-            Self::FatbinTruncated { declared, available } => {
-                return write!(formatter, "fatbin cut off: {declared} bytes declared, {available} there");
+            Self::FatbinTruncated {
+                declared,
+                available,
+            } => {
+                return write!(
+                    formatter,
+                    "fatbin cut off: {declared} bytes declared, {available} there"
+                );
             }
-            Self::EntryTruncated { declared, available } => {
-                return write!(formatter, "entry cut off: {declared} bytes declared, {available} there");
+            Self::EntryTruncated {
+                declared,
+                available,
+            } => {
+                return write!(
+                    formatter,
+                    "entry cut off: {declared} bytes declared, {available} there"
+                );
             }
         };
         formatter.write_str(text)

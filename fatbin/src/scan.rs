@@ -24,10 +24,22 @@ pub(crate) enum Fit {
 }
 
 /// Lists all fatbins in `span`, whatever lies between them.
-pub(crate) fn scan(source: &mut Source, out: &mut Collector, span: Span, fit: Fit) -> io::Result<()> {
+pub(crate) fn scan(
+    source: &mut Source,
+    out: &mut Collector,
+    span: Span,
+    fit: Fit,
+) -> io::Result<()> {
     let mut at = span.start;
     while let Some(found) = find(source, at, span.end, fit)? {
-        match walk::fatbin(source, out, Span { start: found, end: span.end })? {
+        match walk::fatbin(
+            source,
+            out,
+            Span {
+                start: found,
+                end: span.end,
+            },
+        )? {
             Some(next) => at = next,
             None => break,
         }
@@ -36,10 +48,17 @@ pub(crate) fn scan(source: &mut Source, out: &mut Collector, span: Span, fit: Fi
 }
 
 /// The first believable fatbin at or behind `at`.
-pub(crate) fn find(source: &mut Source, mut at: u64, end: u64, fit: Fit) -> io::Result<Option<u64>> {
+pub(crate) fn find(
+    source: &mut Source,
+    mut at: u64,
+    end: u64,
+    fit: Fit,
+) -> io::Result<Option<u64>> {
     while at < end && end - at >= LEAST as u64 {
         let window = source.window(at, MAGIC.len())?;
-        let Some(last) = window.len().checked_sub(MAGIC.len()) else { break };
+        let Some(last) = window.len().checked_sub(MAGIC.len()) else {
+            break;
+        };
         match window.windows(MAGIC.len()).position(|bytes| bytes == MAGIC) {
             Some(skip) => {
                 at += skip as u64;
@@ -59,7 +78,9 @@ fn believable(source: &mut Source, at: u64, end: u64, fit: Fit) -> io::Result<bo
         return Ok(false);
     }
     let span = Span { start: at, end };
-    let Some(raw) = source.take::<LEAST>(span, 0)? else { return Ok(false) };
+    let Some(raw) = source.take::<LEAST>(span, 0)? else {
+        return Ok(false);
+    };
     let room = span.len() - 16;
     Ok(u16_at(&raw, 4) == 1
         && u16_at(&raw, 6) == 16

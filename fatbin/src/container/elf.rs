@@ -64,7 +64,9 @@ pub(crate) enum Sections {
 impl Elf {
     /// Reads the header; `None` if it is cut off or not little-endian.
     pub(crate) fn read(source: &mut Source, span: Span) -> io::Result<Option<Self>> {
-        let Some(ident) = source.take::<16>(span, 0)? else { return Ok(None) };
+        let Some(ident) = source.take::<16>(span, 0)? else {
+            return Ok(None);
+        };
         let wide = match ident[4] {
             1 => false,
             2 => true,
@@ -118,7 +120,9 @@ impl Elf {
             return Ok(Sections::Outside);
         }
         // A count or index too large for its field is kept in the first section.
-        let Some(first) = self.section(source, 0)? else { return Ok(Sections::Outside) };
+        let Some(first) = self.section(source, 0)? else {
+            return Ok(Sections::Outside);
+        };
         let count = match self.section_count {
             0 => first.size,
             count => u64::from(count),
@@ -132,7 +136,9 @@ impl Elf {
         }
         let mut sections = Vec::new();
         for index in 0..count.min(MAX_SECTIONS) {
-            let Some(section) = self.section(source, index)? else { return Ok(Sections::Outside) };
+            let Some(section) = self.section(source, index)? else {
+                return Ok(Sections::Outside);
+            };
             sections.push(section);
         }
         let names = usize::try_from(names_index)
@@ -140,26 +146,47 @@ impl Elf {
             .filter(|&index| index != 0)
             .and_then(|index| sections.get(index))
             .and_then(|section| self.bytes_of(section))
-            .unwrap_or(Span { start: self.span.start, end: self.span.start });
-        Ok(Sections::Table { sections, names, cut: count > MAX_SECTIONS })
+            .unwrap_or(Span {
+                start: self.span.start,
+                end: self.span.start,
+            });
+        Ok(Sections::Table {
+            sections,
+            names,
+            cut: count > MAX_SECTIONS,
+        })
     }
 
     /// The part of the file that a section covers, cut to what is there; `None` if it has no bytes in the file.
     pub(crate) fn bytes_of(&self, section: &Section) -> Option<Span> {
-        if section.kind == NOBITS { None } else { self.span.clip(section.offset, section.size) }
+        if section.kind == NOBITS {
+            None
+        } else {
+            self.span.clip(section.offset, section.size)
+        }
     }
 
     /// The file ranges that are loaded at run time, cut to what is there.
     pub(crate) fn loaded(&self, source: &mut Source) -> io::Result<Vec<Span>> {
         let mut ranges = Vec::new();
         for index in 0..u64::from(self.segment_count).min(MAX_SEGMENTS) {
-            let Some(at) = position(self.segment_offset, index, self.segment_size) else { break };
+            let Some(at) = position(self.segment_offset, index, self.segment_size) else {
+                break;
+            };
             let (kind, offset, size) = if self.wide {
-                let Some(raw) = source.take::<56>(self.span, at)? else { break };
+                let Some(raw) = source.take::<56>(self.span, at)? else {
+                    break;
+                };
                 (u32_at(&raw, 0), u64_at(&raw, 8), u64_at(&raw, 32))
             } else {
-                let Some(raw) = source.take::<32>(self.span, at)? else { break };
-                (u32_at(&raw, 0), u64::from(u32_at(&raw, 4)), u64::from(u32_at(&raw, 16)))
+                let Some(raw) = source.take::<32>(self.span, at)? else {
+                    break;
+                };
+                (
+                    u32_at(&raw, 0),
+                    u64::from(u32_at(&raw, 4)),
+                    u64::from(u32_at(&raw, 16)),
+                )
             };
             if kind == SEGMENT_LOAD {
                 ranges.extend(self.span.clip(offset, size));
@@ -170,10 +197,20 @@ impl Elf {
 
     /// Where the last table or section ends, relative to the start: the size of the file without padding.
     pub(crate) fn end(&self, source: &mut Source) -> io::Result<Option<u64>> {
-        let Sections::Table { sections, .. } = self.sections(source)? else { return Ok(None) };
+        let Sections::Table { sections, .. } = self.sections(source)? else {
+            return Ok(None);
+        };
         let tables = [
-            position(self.section_offset, sections.len() as u64, self.section_size),
-            position(self.segment_offset, u64::from(self.segment_count), self.segment_size),
+            position(
+                self.section_offset,
+                sections.len() as u64,
+                self.section_size,
+            ),
+            position(
+                self.segment_offset,
+                u64::from(self.segment_count),
+                self.segment_size,
+            ),
         ];
         let bodies = sections
             .iter()
@@ -184,7 +221,9 @@ impl Elf {
     }
 
     fn section(&self, source: &mut Source, index: u64) -> io::Result<Option<Section>> {
-        let Some(at) = position(self.section_offset, index, self.section_size) else { return Ok(None) };
+        let Some(at) = position(self.section_offset, index, self.section_size) else {
+            return Ok(None);
+        };
         if self.wide {
             let raw = source.take::<64>(self.span, at)?;
             return Ok(raw.map(|raw| Section {
@@ -209,8 +248,14 @@ impl Elf {
 }
 
 /// The start of a section's name, up to 64 bytes, which is more than any name that matters to a listing.
-pub(crate) fn short_name(source: &mut Source, names: Span, section: &Section) -> io::Result<Vec<u8>> {
-    let Some(name) = names.clip(u64::from(section.name), 64) else { return Ok(Vec::new()) };
+pub(crate) fn short_name(
+    source: &mut Source,
+    names: Span,
+    section: &Section,
+) -> io::Result<Vec<u8>> {
+    let Some(name) = names.clip(u64::from(section.name), 64) else {
+        return Ok(Vec::new());
+    };
     let len = usize::try_from(name.len()).unwrap_or(0);
     Ok(until_nul(source.peek(name.start, len)?).to_vec())
 }
