@@ -38,6 +38,7 @@ fn write(value: &Value, pointer: &mut String, out: &mut String) -> Result<()> {
             }
             out.push(']');
         }
+<<<<<<< HEAD
         Value::Object(fields) => {
             out.push('{');
             // Sorted here and not by trust in serde_json: any crate in the build may switch its map to file order.
@@ -52,10 +53,36 @@ fn write(value: &Value, pointer: &mut String, out: &mut String) -> Result<()> {
             }
             out.push('}');
         }
+=======
+        Value::Object(fields) => write_object(fields, pointer, out)?,
+>>>>>>> cache
     }
     Ok(())
 }
 
+<<<<<<< HEAD
+=======
+/// Sorts by itself and not by trust in `serde_json`: any crate in the build may switch its map to file order.
+fn write_object<'a>(
+    fields: impl IntoIterator<Item = (&'a String, &'a Value)>,
+    pointer: &mut String,
+    out: &mut String,
+) -> Result<()> {
+    out.push('{');
+    let sorted: BTreeMap<_, _> = fields.into_iter().collect();
+    for (index, (name, field)) in sorted.into_iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        out.push_str(&Value::from(name.as_str()).to_string());
+        out.push(':');
+        below(pointer, name, |pointer| write(field, pointer, out))?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+>>>>>>> cache
 /// Runs `visit` with `pointer` lengthened by one escaped step, and shortens it again.
 pub(crate) fn below<T>(
     pointer: &mut String,
@@ -92,6 +119,18 @@ mod tests {
     }
 
     #[test]
+<<<<<<< HEAD
+=======
+    fn keys_are_sorted_even_if_the_map_is_not() {
+        let fields = [("b", 1), ("a", 2), ("ä", 3)].map(|(name, n)| (name.to_owned(), json!(n)));
+        let unsorted = fields.iter().map(|(name, value)| (name, value));
+        let mut out = String::new();
+        write_object(unsorted, &mut String::new(), &mut out).unwrap();
+        assert_eq!(out, r#"{"a":2,"b":1,"ä":3}"#);
+    }
+
+    #[test]
+>>>>>>> cache
     fn a_fraction_is_refused_with_its_place() {
         for number in [json!(1.0), json!(0.5), json!(1e300)] {
             let error = canonical_json(&json!({"a/b": [0, {"c": number}]})).unwrap_err();

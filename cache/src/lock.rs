@@ -240,6 +240,7 @@ mod tests {
     }
 
     #[test]
+<<<<<<< HEAD
     fn a_lock_on_a_deleted_file_is_not_taken_for_the_lock() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
@@ -252,5 +253,25 @@ mod tests {
         });
         assert!(matches!(held, Ok(Attempt::Held(_))));
         assert!(matches!(attempt(&path, Mode::Exclusive), Ok(Attempt::Busy)));
+=======
+    fn a_lock_on_a_deleted_or_replaced_file_is_not_taken_for_the_lock() {
+        for replace in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a");
+            let first = std::cell::Cell::new(true);
+            let held = attempt_with(&path, Mode::Exclusive, |file, _| {
+                if first.replace(false) {
+                    fs_err::remove_file(&path).unwrap();
+                    if replace {
+                        fs_err::write(&path, "").unwrap();
+                    }
+                }
+                file.try_lock()
+            });
+            assert!(matches!(held, Ok(Attempt::Held(_))));
+            let second = attempt(&path, Mode::Exclusive);
+            assert!(matches!(second, Ok(Attempt::Busy)), "{replace}");
+        }
+>>>>>>> cache
     }
 }

@@ -119,28 +119,54 @@ impl Store {
         if Identity::of(&folder).context("look at", &folder)?.as_ref() != Some(seen) {
             return Ok(false);
         }
+<<<<<<< HEAD
         let scratch = match Scratch::new(&self.layout) {
             // Moving needs a new folder, and gc must work on a full disk above all.
             Err(error) if error.io_kind().is_some_and(is_full) => {
                 return delete_in_place(&folder).map(|()| true);
+=======
+        self.take_away(&folder, seen)
+    }
+
+    /// The second half of [`Store::move_aside`], which still holds its promise if the folder was replaced since.
+    fn take_away(&self, folder: &Path, seen: &Identity) -> Result<bool> {
+        let scratch = match Scratch::new(&self.layout) {
+            // Moving needs a new folder, and gc must work on a full disk above all.
+            Err(error) if error.io_kind().is_some_and(is_full) => {
+                return delete_in_place(folder).map(|()| true);
+>>>>>>> cache
             }
             result => result?,
         };
         let aside = scratch.path().join("entry");
+<<<<<<< HEAD
         match fs_err::rename(&folder, &aside) {
+=======
+        match fs_err::rename(folder, &aside) {
+>>>>>>> cache
             Ok(()) => {}
             Err(error) if is_absent(&error) => return Ok(false),
             // A folder of a lower image layer cannot be renamed, only deleted.
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+<<<<<<< HEAD
                 return delete_in_place(&folder).map(|()| true);
             }
             Err(error) => return Err(error).context("move the entry out of the way", &folder),
+=======
+                return delete_in_place(folder).map(|()| true);
+            }
+            Err(error) => return Err(error).context("move the entry out of the way", folder),
+>>>>>>> cache
         }
         let moved = Identity::of(&aside).context("look at", &aside)?;
         if !moved.is_some_and(|moved| moved.same_inode(seen)) {
             // Between the look and the rename someone put a new entry there. Give it back; should yet another
             // stand there by now, that one is as good.
+<<<<<<< HEAD
             let _ = fs_err::rename(&aside, &folder);
+=======
+            let _ = fs_err::rename(&aside, folder);
+>>>>>>> cache
             return Ok(false);
         }
         // It can no longer be read. What cannot be deleted now is left to the next sweep.
@@ -166,3 +192,62 @@ fn is_full(kind: io::ErrorKind) -> bool {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
     )
 }
+<<<<<<< HEAD
+=======
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest;
+    use serde_json::json;
+
+    /// A store with one entry.
+    fn store(root: &Path) -> (Store, Key, PathBuf) {
+        let store = Store::open(root).unwrap();
+        let key = digest(b"a");
+        commit(&store, &key);
+        let folder = store.layout.entry(&key);
+        (store, key, folder)
+    }
+
+    fn commit(store: &Store, key: &Key) {
+        let staging = store.stage(key).unwrap();
+        staging
+            .commit(json!({}), json!({}), SystemTime::UNIX_EPOCH)
+            .unwrap();
+    }
+
+    #[test]
+    fn an_entry_that_replaced_the_one_we_saw_is_not_moved() {
+        let root = tempfile::tempdir().unwrap();
+        let (store, key, folder) = store(root.path());
+        let seen = Identity::of(&folder).unwrap().unwrap();
+        // The same inode again but written at another time, as when the disk reuses the number of a deleted folder.
+        let handle = fs_err::File::open(&folder).unwrap();
+        handle.file().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert!(!store.move_aside(&key, &seen).unwrap());
+        assert!(folder.join(MANIFEST).exists());
+    }
+
+    #[test]
+    fn an_entry_that_appears_just_before_the_move_is_given_back() {
+        let root = tempfile::tempdir().unwrap();
+        let (store, key, folder) = store(root.path());
+        let seen = Identity::of(&folder).unwrap().unwrap();
+        // Kept elsewhere, so that its inode cannot be reused.
+        fs_err::rename(&folder, root.path().join("old")).unwrap();
+        commit(&store, &key);
+        assert!(!store.take_away(&folder, &seen).unwrap());
+        assert!(folder.join(MANIFEST).exists());
+    }
+
+    #[test]
+    fn the_entry_that_we_saw_is_moved() {
+        let root = tempfile::tempdir().unwrap();
+        let (store, key, folder) = store(root.path());
+        let seen = Identity::of(&folder).unwrap().unwrap();
+        assert!(store.move_aside(&key, &seen).unwrap());
+        assert!(!folder.exists());
+    }
+}
+>>>>>>> cache
