@@ -2,10 +2,22 @@
 
 pub mod build;
 pub mod domain;
+pub mod key;
+pub mod plan;
+pub mod preflight;
 pub mod recipe;
 pub mod report;
 pub mod sys;
 pub mod ui;
+pub mod verify;
+
+/// temporary
+pub mod compat {
+    /// x
+    pub fn toolkit_range_text(_: crate::domain::arch::Arch) -> Option<String> {
+        None
+    }
+}
 
 /// Compares a committed JSON schema with what the types say. `CUWRIGHT_BLESS=1` writes it instead.
 #[cfg(test)]

@@ -26,12 +26,7 @@ pub fn diff(a: &Value, b: &Value) -> Vec<Change> {
     changes
 }
 
-fn compare(
-    before: Option<&Value>,
-    after: Option<&Value>,
-    path: &mut String,
-    out: &mut Vec<Change>,
-) {
+fn compare(before: Option<&Value>, after: Option<&Value>, path: &mut String, out: &mut Vec<Change>) {
     match (before, after) {
         _ if before == after => {}
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
@@ -47,10 +42,7 @@ fn compare(
             let shortest = a.len().min(b.len());
             let same_head = a.iter().zip(b).take_while(|(a, b)| a == b).count();
             let pairs_from_end = a.iter().rev().zip(b.iter().rev());
-            let same_tail = pairs_from_end
-                .take(shortest - same_head)
-                .take_while(|(a, b)| a == b)
-                .count();
+            let same_tail = pairs_from_end.take(shortest - same_head).take_while(|(a, b)| a == b).count();
             let (a_end, b_end) = (a.len() - same_tail, b.len() - same_tail);
             for index in same_head..a_end.max(b_end) {
                 below(path, &index.to_string(), |path| {
@@ -58,11 +50,7 @@ fn compare(
                 });
             }
         }
-        _ => out.push(Change {
-            path: path.clone(),
-            before: before.cloned(),
-            after: after.cloned(),
-        }),
+        _ => out.push(Change { path: path.clone(), before: before.cloned(), after: after.cloned() }),
     }
 }
 
@@ -75,14 +63,7 @@ mod tests {
         let show = |side: &Option<Value>| side.as_ref().map_or("-".to_owned(), Value::to_string);
         diff(a, b)
             .iter()
-            .map(|change| {
-                format!(
-                    "{} {} {}",
-                    change.path,
-                    show(&change.before),
-                    show(&change.after)
-                )
-            })
+            .map(|change| format!("{} {} {}", change.path, show(&change.before), show(&change.after)))
             .collect()
     }
 
@@ -96,10 +77,7 @@ mod tests {
     fn fields_are_reported_in_key_order() {
         let a = json!({"nvcc": "12.4", "arch": ["9.0"], "gone": 1, "same": 0});
         let b = json!({"same": 0, "new": {"x": 1}, "nvcc": "12.8", "arch": ["9.0"]});
-        assert_eq!(
-            lines(&a, &b),
-            ["/gone 1 -", "/new - {\"x\":1}", "/nvcc \"12.4\" \"12.8\"",]
-        );
+        assert_eq!(lines(&a, &b), ["/gone 1 -", "/new - {\"x\":1}", "/nvcc \"12.4\" \"12.8\"",]);
     }
 
     #[test]
@@ -108,14 +86,8 @@ mod tests {
         for at in 0..=3 {
             let mut longer = base.as_array().unwrap().clone();
             longer.insert(at, json!("-lineinfo"));
-            assert_eq!(
-                lines(&base, &json!(longer)),
-                [format!("/{at} - \"-lineinfo\"")]
-            );
-            assert_eq!(
-                lines(&json!(longer), &base),
-                [format!("/{at} \"-lineinfo\" -")]
-            );
+            assert_eq!(lines(&base, &json!(longer)), [format!("/{at} - \"-lineinfo\"")]);
+            assert_eq!(lines(&json!(longer), &base), [format!("/{at} \"-lineinfo\" -")]);
         }
     }
 
@@ -132,10 +104,7 @@ mod tests {
 
     #[test]
     fn values_of_different_kinds_are_one_change() {
-        assert_eq!(
-            lines(&json!({"a": [1]}), &json!({"a": {"0": 1}})),
-            ["/a [1] {\"0\":1}"]
-        );
+        assert_eq!(lines(&json!({"a": [1]}), &json!({"a": {"0": 1}})), ["/a [1] {\"0\":1}"]);
         assert_eq!(lines(&json!(1), &json!("1")), [" 1 \"1\""]);
     }
 }

@@ -20,12 +20,8 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub(crate) fn of(path: &Path) -> io::Result<Option<Self>> {
-        Ok(
-            absent_is_none(fs_err::symlink_metadata(path))?.map(|found| Self {
-                inode: inode(&found),
-                modified: (found.mtime(), found.mtime_nsec()),
-            }),
-        )
+        Ok(absent_is_none(fs_err::symlink_metadata(path))?
+            .map(|found| Self { inode: inode(&found), modified: (found.mtime(), found.mtime_nsec()) }))
     }
 
     /// True for the same folder even after a rename, which may touch its times.
@@ -49,10 +45,7 @@ pub(crate) fn absent_is_none<T>(result: io::Result<T>) -> io::Result<Option<T>> 
 
 /// Nothing is at the path, or one of the folders on the way is no folder.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// The size and sha256 of a file. With `durable`, its bytes are on the disk when this returns.
@@ -80,11 +73,7 @@ pub(crate) fn hash_file(path: &Path, durable: bool) -> io::Result<(u64, Key)> {
 
 /// Writes a file that must not exist yet, and syncs it.
 pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = fs_err::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o644)
-        .open(path)?;
+    let mut file = fs_err::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -92,25 +81,14 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Makes the names inside a folder durable, where the filesystem has a notion of that.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     match fs_err::File::open(path)?.sync_all() {
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
-            ) =>
-        {
-            Ok(())
-        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
         result => result,
     }
 }
 
 /// Sets the mtime of a marker file, creating it where needed.
 pub(crate) fn touch(path: &Path, now: SystemTime) -> io::Result<()> {
-    let file = fs_err::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)?;
+    let file = fs_err::OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     file.file().set_modified(now)
 }
 
@@ -119,10 +97,6 @@ pub(crate) fn remove_any(path: &Path) -> io::Result<()> {
     let Some(found) = absent_is_none(fs_err::symlink_metadata(path))? else {
         return Ok(());
     };
-    let removed = if found.is_dir() {
-        fs_err::remove_dir_all(path)
-    } else {
-        fs_err::remove_file(path)
-    };
+    let removed = if found.is_dir() { fs_err::remove_dir_all(path) } else { fs_err::remove_file(path) };
     absent_is_none(removed).map(|_| ())
 }

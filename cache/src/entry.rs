@@ -24,11 +24,7 @@ pub struct Entry {
 
 impl Entry {
     pub(crate) fn new(folder: PathBuf, manifest: Manifest, inputs: Value) -> Self {
-        Self {
-            folder,
-            manifest,
-            inputs,
-        }
+        Self { folder, manifest, inputs }
     }
 
     /// The key it is stored under.
@@ -60,10 +56,7 @@ impl Entry {
     /// All files in the order of their names, each with its place.
     pub fn files(&self) -> impl Iterator<Item = (&FileRecord, PathBuf)> {
         let folder = self.folder();
-        self.manifest
-            .files
-            .iter()
-            .map(move |file| (file, folder.join(&file.name)))
+        self.manifest.files.iter().map(move |file| (file, folder.join(&file.name)))
     }
 
     pub(crate) fn into_parts(self) -> (Manifest, Value) {
@@ -158,11 +151,7 @@ pub(crate) fn read(folder: &Path, key: &Key) -> Result<Found> {
         let found = manifest.key;
         return Ok(Found::Damaged(Damage::OtherKey { found }));
     }
-    if canonical_json(&manifest.meta)
-        .map(|bytes| digest(&bytes))
-        .ok()
-        != Some(manifest.meta_sha256.clone())
-    {
+    if canonical_json(&manifest.meta).map(|bytes| digest(&bytes)).ok() != Some(manifest.meta_sha256.clone()) {
         return Ok(Found::Damaged(Damage::ChangedMeta));
     }
     let path = folder.join(INPUTS);
@@ -224,17 +213,11 @@ fn verify(files: &Path, record: &FileRecord) -> Result<Option<Damage>> {
         (size, None)
     };
     Ok(match sha256 {
-        Some(found) if size == record.size && found != record.sha256 => Some(Damage::WrongDigest {
-            name: name.clone(),
-            expected: record.sha256.clone(),
-            found,
-        }),
+        Some(found) if size == record.size && found != record.sha256 => {
+            Some(Damage::WrongDigest { name: name.clone(), expected: record.sha256.clone(), found })
+        }
         Some(_) if size == record.size => None,
-        _ => Some(Damage::WrongSize {
-            name: name.clone(),
-            expected: record.size,
-            found: size,
-        }),
+        _ => Some(Damage::WrongSize { name: name.clone(), expected: record.size, found: size }),
     })
 }
 
@@ -272,9 +255,7 @@ fn read_plain(folder: &Path, name: &str) -> io::Result<Read> {
     Ok(match kind(folder, name)? {
         Kind::Absent => Read::Absent,
         Kind::Special => Read::Special,
-        Kind::Plain(_) => {
-            absent_is_none(fs_err::read(folder.join(name)))?.map_or(Read::Absent, Read::Bytes)
-        }
+        Kind::Plain(_) => absent_is_none(fs_err::read(folder.join(name)))?.map_or(Read::Absent, Read::Bytes),
     })
 }
 

@@ -76,10 +76,7 @@ impl Store {
     /// of this store.
     pub fn gc(&self, guard: &Guard, limits: Limits, now: SystemTime) -> Result<Removed> {
         self.check_guard(guard)?;
-        let mut removed = Removed {
-            leftovers: sweep(self.layout()),
-            ..Removed::default()
-        };
+        let mut removed = Removed { leftovers: sweep(self.layout()), ..Removed::default() };
         let listing = self.list()?;
         for key in &listing.leftovers {
             self.discard(key)?;
@@ -109,11 +106,7 @@ impl Store {
     /// A degraded guard passes: its holder was told, and a filesystem without locks needs gc as well.
     fn check_guard(&self, guard: &Guard) -> Result<()> {
         let path = self.layout().lock_file(STORE_LOCK)?;
-        if guard.mode() == Mode::Exclusive && guard.path() == path {
-            Ok(())
-        } else {
-            Err(Error::NotExclusive { path })
-        }
+        if guard.mode() == Mode::Exclusive && guard.path() == path { Ok(()) } else { Err(Error::NotExclusive { path }) }
     }
 
     fn discard_record(&self, record: &Record, removed: &mut Removed) -> Result<()> {
@@ -140,9 +133,7 @@ impl Store {
             let is_key_lock = path
                 .file_name()
                 .and_then(|name| name.to_str())
-                .is_some_and(|name| {
-                    name.starts_with(KEY_LOCK_PREFIX) && name.ends_with(LOCK_SUFFIX)
-                });
+                .is_some_and(|name| name.starts_with(KEY_LOCK_PREFIX) && name.ends_with(LOCK_SUFFIX));
             if is_key_lock && let Ok(Attempt::Held(_file)) = attempt(&path, Mode::Exclusive) {
                 // An empty file that stays does no harm.
                 let _ = remove_any(&path);

@@ -18,10 +18,7 @@ pub fn canonical_json(value: &Value) -> Result<Vec<u8>> {
 fn write(value: &Value, pointer: &mut String, out: &mut String) -> Result<()> {
     match value {
         Value::Number(number) if !number.is_i64() && !number.is_u64() => {
-            return Err(Error::NotInteger {
-                pointer: pointer.clone(),
-                number: number.to_string(),
-            });
+            return Err(Error::NotInteger { pointer: pointer.clone(), number: number.to_string() });
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
             out.push_str(&value.to_string());
@@ -32,36 +29,15 @@ fn write(value: &Value, pointer: &mut String, out: &mut String) -> Result<()> {
                 if index > 0 {
                     out.push(',');
                 }
-                below(pointer, &index.to_string(), |pointer| {
-                    write(item, pointer, out)
-                })?;
+                below(pointer, &index.to_string(), |pointer| write(item, pointer, out))?;
             }
             out.push(']');
         }
-<<<<<<< HEAD
-        Value::Object(fields) => {
-            out.push('{');
-            // Sorted here and not by trust in serde_json: any crate in the build may switch its map to file order.
-            let sorted: BTreeMap<_, _> = fields.iter().collect();
-            for (index, (name, field)) in sorted.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                out.push_str(&Value::from(name.as_str()).to_string());
-                out.push(':');
-                below(pointer, name, |pointer| write(field, pointer, out))?;
-            }
-            out.push('}');
-        }
-=======
         Value::Object(fields) => write_object(fields, pointer, out)?,
->>>>>>> cache
     }
     Ok(())
 }
 
-<<<<<<< HEAD
-=======
 /// Sorts by itself and not by trust in `serde_json`: any crate in the build may switch its map to file order.
 fn write_object<'a>(
     fields: impl IntoIterator<Item = (&'a String, &'a Value)>,
@@ -82,13 +58,8 @@ fn write_object<'a>(
     Ok(())
 }
 
->>>>>>> cache
 /// Runs `visit` with `pointer` lengthened by one escaped step, and shortens it again.
-pub(crate) fn below<T>(
-    pointer: &mut String,
-    step: &str,
-    visit: impl FnOnce(&mut String) -> T,
-) -> T {
+pub(crate) fn below<T>(pointer: &mut String, step: &str, visit: impl FnOnce(&mut String) -> T) -> T {
     let length = pointer.len();
     pointer.push('/');
     pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
@@ -110,17 +81,11 @@ mod tests {
 
     #[test]
     fn keys_are_sorted_and_nothing_is_indented() {
-        let value =
-            json!({"b": [1, -2, u64::MAX, null, true], "a": {"z": "ü\n\"", "Z": {}}, "": []});
-        assert_eq!(
-            text(&value),
-            r#"{"":[],"a":{"Z":{},"z":"ü\n\""},"b":[1,-2,18446744073709551615,null,true]}"#
-        );
+        let value = json!({"b": [1, -2, u64::MAX, null, true], "a": {"z": "ü\n\"", "Z": {}}, "": []});
+        assert_eq!(text(&value), r#"{"":[],"a":{"Z":{},"z":"ü\n\""},"b":[1,-2,18446744073709551615,null,true]}"#);
     }
 
     #[test]
-<<<<<<< HEAD
-=======
     fn keys_are_sorted_even_if_the_map_is_not() {
         let fields = [("b", 1), ("a", 2), ("ä", 3)].map(|(name, n)| (name.to_owned(), json!(n)));
         let unsorted = fields.iter().map(|(name, value)| (name, value));
@@ -130,14 +95,10 @@ mod tests {
     }
 
     #[test]
->>>>>>> cache
     fn a_fraction_is_refused_with_its_place() {
         for number in [json!(1.0), json!(0.5), json!(1e300)] {
             let error = canonical_json(&json!({"a/b": [0, {"c": number}]})).unwrap_err();
-            assert!(
-                matches!(&error, Error::NotInteger { pointer, .. } if pointer == "/a~1b/1/c"),
-                "{error}"
-            );
+            assert!(matches!(&error, Error::NotInteger { pointer, .. } if pointer == "/a~1b/1/c"), "{error}");
         }
     }
 

@@ -51,11 +51,7 @@ impl TryFrom<String> for Key {
     type Error = Error;
 
     fn try_from(text: String) -> Result<Self> {
-        if text.len() == DIGITS && is_lower_hex(&text) {
-            Ok(Self(text))
-        } else {
-            Err(Error::BadKey { text })
-        }
+        if text.len() == DIGITS && is_lower_hex(&text) { Ok(Self(text)) } else { Err(Error::BadKey { text }) }
     }
 }
 
@@ -78,15 +74,12 @@ pub(crate) fn check_prefix(text: &str) -> Result<()> {
     if (1..=DIGITS).contains(&text.len()) && is_lower_hex(text) {
         Ok(())
     } else {
-        Err(Error::BadPrefix {
-            text: text.to_owned(),
-        })
+        Err(Error::BadPrefix { text: text.to_owned() })
     }
 }
 
 fn is_lower_hex(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[cfg(test)]
@@ -95,10 +88,7 @@ mod tests {
 
     #[test]
     fn digest_is_the_published_sha256_of_abc() {
-        assert_eq!(
-            digest(b"abc").as_str(),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
+        assert_eq!(digest(b"abc").as_str(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 
     #[test]
@@ -123,10 +113,7 @@ mod tests {
             &format!("{}é", &good[2..]),
             &format!("{}/", &good[1..]),
         ] {
-            assert!(
-                matches!(bad.parse::<Key>(), Err(Error::BadKey { text }) if text == bad),
-                "{bad:?} was accepted"
-            );
+            assert!(matches!(bad.parse::<Key>(), Err(Error::BadKey { text }) if text == bad), "{bad:?} was accepted");
         }
     }
 

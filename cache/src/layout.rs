@@ -78,9 +78,7 @@ impl Layout {
     pub(crate) fn lock_file(&self, name: &str) -> Result<PathBuf> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if name.is_empty() || name.len() > 200 || !name.bytes().all(plain) {
-            return Err(Error::BadLockName {
-                name: name.to_owned(),
-            });
+            return Err(Error::BadLockName { name: name.to_owned() });
         }
         Ok(self.locks().join(format!("{name}{LOCK_SUFFIX}")))
     }
@@ -91,8 +89,7 @@ impl Layout {
             fs_err::create_dir_all(&folder).context("create the cache folder", &folder)?;
         }
         let tag = self.root.join(TAG);
-        let tagged =
-            fs_err::read(&tag).is_ok_and(|found| found.starts_with(TAG_SIGNATURE.as_bytes()));
+        let tagged = fs_err::read(&tag).is_ok_and(|found| found.starts_with(TAG_SIGNATURE.as_bytes()));
         if !tagged {
             let text = format!(
                 "{TAG_SIGNATURE}\n# Built artifacts of cuwright. All of it can be built again, so it may be deleted.\n"
@@ -108,13 +105,8 @@ mod tests {
     use super::*;
 
     fn tree(text: &str) -> Vec<&str> {
-        let bare = text
-            .lines()
-            .map(|line| line.strip_prefix("//! ").unwrap_or(line));
-        bare.skip_while(|line| *line != "```text")
-            .skip(1)
-            .take_while(|line| *line != "```")
-            .collect()
+        let bare = text.lines().map(|line| line.strip_prefix("//! ").unwrap_or(line));
+        bare.skip_while(|line| *line != "```text").skip(1).take_while(|line| *line != "```").collect()
     }
 
     #[test]

@@ -107,12 +107,7 @@ impl Store {
                     let bytes = files
                         .chain([MANIFEST, INPUTS].map(|name| size(&folder.join(name))))
                         .fold(0, u64::saturating_add);
-                    listing.entries.push(Record {
-                        last_used: last_used(&folder, &manifest),
-                        manifest,
-                        inputs,
-                        bytes,
-                    });
+                    listing.entries.push(Record { last_used: last_used(&folder, &manifest), manifest, inputs, bytes });
                 }
             }
         }
@@ -141,10 +136,7 @@ impl Store {
             .entries
             .into_iter()
             .filter(same)
-            .map(|record| Near {
-                changes: diff(&record.inputs, inputs),
-                record,
-            })
+            .map(|record| Near { changes: diff(&record.inputs, inputs), record })
             .collect();
         // The sort is stable and the list was in key order.
         near.sort_by_key(|near| (near.changes.len(), Reverse(near.record.last_used)));
@@ -162,11 +154,7 @@ impl Store {
         let mut keys = Vec::new();
         for shard in names(&bucket)? {
             for name in names(&bucket.join(&shard))? {
-                keys.extend(
-                    name.parse::<Key>()
-                        .ok()
-                        .filter(|_| name.starts_with(&shard)),
-                );
+                keys.extend(name.parse::<Key>().ok().filter(|_| name.starts_with(&shard)));
             }
         }
         keys.sort();

@@ -57,16 +57,7 @@ impl Manifest {
         meta_sha256: Key,
         files: Vec<FileRecord>,
     ) -> Self {
-        Self {
-            format: FORMAT,
-            revision: REVISION,
-            key,
-            created,
-            inputs_sha256,
-            meta_sha256,
-            files,
-            meta,
-        }
+        Self { format: FORMAT, revision: REVISION, key, created, inputs_sha256, meta_sha256, files, meta }
     }
 }
 
@@ -104,10 +95,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::BadFile {
-        path: PathBuf::from(name),
-        why,
-    })
+    Err(Error::BadFile { path: PathBuf::from(name), why })
 }
 
 #[cfg(test)]
@@ -119,9 +107,7 @@ mod tests {
         for good in ["a", "a/b.so", "ü ñ", "...", "a..b"] {
             assert!(check_name(good).is_ok(), "{good:?} was refused");
         }
-        for bad in [
-            "", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a\\b", "a\0",
-        ] {
+        for bad in ["", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a\\b", "a\0"] {
             assert!(check_name(bad).is_err(), "{bad:?} was accepted");
         }
     }
@@ -134,16 +120,7 @@ mod tests {
 
     #[test]
     fn rubbish_is_unreadable() {
-        for bytes in [
-            &b""[..],
-            b"{",
-            b"{}",
-            b"[]",
-            b"null",
-            b"{\"format\":0}",
-            b"{\"format\":1}",
-            b"\xff",
-        ] {
+        for bytes in [&b""[..], b"{", b"{}", b"[]", b"null", b"{\"format\":0}", b"{\"format\":1}", b"\xff"] {
             assert!(matches!(parse(bytes), Parsed::Unreadable(_)), "{bytes:?}");
         }
     }

@@ -43,11 +43,7 @@ impl Scratch {
             };
             match fs_err::create_dir(&path) {
                 Ok(()) => {
-                    return Ok(Self {
-                        path,
-                        lock,
-                        gone: false,
-                    });
+                    return Ok(Self { path, lock, gone: false });
                 }
                 // Left by a dead process with our id; the next sweep takes it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -114,9 +110,7 @@ pub(crate) fn sweep(layout: &Layout) -> usize {
             let Ok(Attempt::Held(_file)) = attempt(lock_path, Mode::Exclusive) else {
                 return false;
             };
-            remove_any(folder)
-                .and_then(|()| remove_any(lock_path))
-                .is_ok()
+            remove_any(folder).and_then(|()| remove_any(lock_path)).is_ok()
         })
         .count()
 }

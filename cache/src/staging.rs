@@ -33,12 +33,7 @@ impl Staging {
         let scratch = Scratch::new(store.layout())?;
         let files = scratch.path().join(FILES);
         fs_err::create_dir(&files).context("create the staging folder", &files)?;
-        Ok(Self {
-            store: store.clone(),
-            key: key.clone(),
-            scratch,
-            files,
-        })
+        Ok(Self { store: store.clone(), key: key.clone(), scratch, files })
     }
 
     /// The key that this will be stored under.
@@ -56,14 +51,8 @@ impl Staging {
     pub fn add_file(&self, from: &Path, name: &str) -> Result<PathBuf> {
         check_name(name)?;
         let to = self.files.join(name);
-        if absent_is_none(fs_err::symlink_metadata(&to))
-            .context("look at", &to)?
-            .is_some()
-        {
-            return Err(Error::BadFile {
-                path: to,
-                why: "a file of this name is already staged",
-            });
+        if absent_is_none(fs_err::symlink_metadata(&to)).context("look at", &to)?.is_some() {
+            return Err(Error::BadFile { path: to, why: "a file of this name is already staged" });
         }
         if let Some(folder) = to.parent() {
             fs_err::create_dir_all(folder).context("create the staging folder", folder)?;
@@ -95,8 +84,7 @@ impl Staging {
                 }
                 // Someone tidied away the folder around entries that was empty a moment ago.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    fs_err::create_dir_all(&shard)
-                        .context("create the folder of the entry", &shard)?;
+                    fs_err::create_dir_all(&shard).context("create the folder of the entry", &shard)?;
                 }
                 Err(error) => return Err(error).context("publish the entry", &target),
             }
@@ -112,11 +100,7 @@ impl Staging {
                 self.store.touch(&self.key, now);
                 Ok(Some(*entry))
             }
-            Found::Newer(format) => Err(Error::NewerFormat {
-                path: target.to_owned(),
-                format,
-                known: FORMAT,
-            }),
+            Found::Newer(format) => Err(Error::NewerFormat { path: target.to_owned(), format, known: FORMAT }),
             Found::Nothing | Found::Damaged(_) => {
                 if let Some(seen) = seen {
                     self.store.move_aside(&self.key, &seen)?;
@@ -140,9 +124,8 @@ impl Staging {
         let key = self.key.clone();
         let manifest = Manifest::new(key, created, digest(&inputs), meta, meta_sha256, files);
         let path = folder.join(MANIFEST);
-        let mut text = serde_json::to_vec_pretty(&manifest)
-            .map_err(io::Error::from)
-            .context("encode the manifest", &path)?;
+        let mut text =
+            serde_json::to_vec_pretty(&manifest).map_err(io::Error::from).context("encode the manifest", &path)?;
         text.push(b'\n');
 
         let inputs_path = folder.join(INPUTS);
@@ -161,27 +144,17 @@ impl Staging {
 fn is_taken(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::AlreadyExists
-            | io::ErrorKind::DirectoryNotEmpty
-            | io::ErrorKind::NotADirectory
+        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory
     )
 }
 
 /// Hashes and syncs every file below `folder`. Only plain files and folders can be stored: a link may point
 /// outside the entry, where nobody checks it.
-fn collect(
-    folder: &Path,
-    prefix: &str,
-    files: &mut Vec<FileRecord>,
-    folders: &mut Vec<PathBuf>,
-) -> Result<()> {
+fn collect(folder: &Path, prefix: &str, files: &mut Vec<FileRecord>, folders: &mut Vec<PathBuf>) -> Result<()> {
     for item in fs_err::read_dir(folder).context("list", folder)? {
         let item = item.context("list", folder)?;
         let path = item.path();
-        let refuse = |why| Error::BadFile {
-            path: path.clone(),
-            why,
-        };
+        let refuse = |why| Error::BadFile { path: path.clone(), why };
         let Ok(name) = item.file_name().into_string() else {
             return Err(refuse("the name is not UTF-8"));
         };

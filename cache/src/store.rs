@@ -119,12 +119,6 @@ impl Store {
         if Identity::of(&folder).context("look at", &folder)?.as_ref() != Some(seen) {
             return Ok(false);
         }
-<<<<<<< HEAD
-        let scratch = match Scratch::new(&self.layout) {
-            // Moving needs a new folder, and gc must work on a full disk above all.
-            Err(error) if error.io_kind().is_some_and(is_full) => {
-                return delete_in_place(&folder).map(|()| true);
-=======
         self.take_away(&folder, seen)
     }
 
@@ -134,39 +128,24 @@ impl Store {
             // Moving needs a new folder, and gc must work on a full disk above all.
             Err(error) if error.io_kind().is_some_and(is_full) => {
                 return delete_in_place(folder).map(|()| true);
->>>>>>> cache
             }
             result => result?,
         };
         let aside = scratch.path().join("entry");
-<<<<<<< HEAD
-        match fs_err::rename(&folder, &aside) {
-=======
         match fs_err::rename(folder, &aside) {
->>>>>>> cache
             Ok(()) => {}
             Err(error) if is_absent(&error) => return Ok(false),
             // A folder of a lower image layer cannot be renamed, only deleted.
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-<<<<<<< HEAD
-                return delete_in_place(&folder).map(|()| true);
-            }
-            Err(error) => return Err(error).context("move the entry out of the way", &folder),
-=======
                 return delete_in_place(folder).map(|()| true);
             }
             Err(error) => return Err(error).context("move the entry out of the way", folder),
->>>>>>> cache
         }
         let moved = Identity::of(&aside).context("look at", &aside)?;
         if !moved.is_some_and(|moved| moved.same_inode(seen)) {
             // Between the look and the rename someone put a new entry there. Give it back; should yet another
             // stand there by now, that one is as good.
-<<<<<<< HEAD
-            let _ = fs_err::rename(&aside, &folder);
-=======
             let _ = fs_err::rename(&aside, folder);
->>>>>>> cache
             return Ok(false);
         }
         // It can no longer be read. What cannot be deleted now is left to the next sweep.
@@ -187,13 +166,8 @@ fn delete_in_place(folder: &Path) -> Result<()> {
 }
 
 fn is_full(kind: io::ErrorKind) -> bool {
-    matches!(
-        kind,
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-    )
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
-<<<<<<< HEAD
-=======
 
 #[cfg(test)]
 mod tests {
@@ -212,9 +186,7 @@ mod tests {
 
     fn commit(store: &Store, key: &Key) {
         let staging = store.stage(key).unwrap();
-        staging
-            .commit(json!({}), json!({}), SystemTime::UNIX_EPOCH)
-            .unwrap();
+        staging.commit(json!({}), json!({}), SystemTime::UNIX_EPOCH).unwrap();
     }
 
     #[test]
@@ -250,4 +222,3 @@ mod tests {
         assert!(!folder.exists());
     }
 }
->>>>>>> cache

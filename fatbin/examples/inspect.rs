@@ -10,24 +10,15 @@ use fatbin::{Contents, Entry, Extractor, Inspection, Limits, Options};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let flag = |name: &str| arguments.iter().any(|argument| argument == name);
-    let Some(path) = arguments
-        .iter()
-        .find(|argument| !argument.starts_with("--"))
-    else {
+    let Some(path) = arguments.iter().find(|argument| !argument.starts_with("--")) else {
         return Err("usage: inspect [--deep] [--scan] [--extract=N] FILE".into());
     };
     let file = fs_err::File::open(path)?;
     let listing = fatbin::list(file.file(), &Options::default().scan_all(flag("--scan")))?;
     let mut extractor = Extractor::new(file.file(), Limits::default());
     let mut out = io::BufWriter::new(io::stdout().lock());
-    if let Some(index) = arguments
-        .iter()
-        .find_map(|argument| argument.strip_prefix("--extract="))
-    {
-        let entry = listing
-            .entries
-            .get(index.parse::<usize>()?)
-            .ok_or("no such image")?;
+    if let Some(index) = arguments.iter().find_map(|argument| argument.strip_prefix("--extract=")) {
+        let entry = listing.entries.get(index.parse::<usize>()?).ok_or("no such image")?;
         out.write_all(&extractor.bytes(entry)?)?;
         return Ok(out.flush()?);
     }
@@ -47,11 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn print_entry(out: &mut impl Write, index: usize, entry: &Entry) -> io::Result<()> {
-    let place = [
-        entry.member.as_deref(),
-        entry.section.as_deref(),
-        entry.identifier.as_deref(),
-    ];
+    let place = [entry.member.as_deref(), entry.section.as_deref(), entry.identifier.as_deref()];
     let place: Vec<&str> = place.into_iter().flatten().collect();
     writeln!(
         out,
@@ -72,9 +59,7 @@ fn print_inspection(out: &mut impl Write, inspection: &Inspection) -> io::Result
                 writeln!(
                     out,
                     "      {} registers, {} stack, {} shared, {} constant, {} local: {}",
-                    kernel
-                        .registers
-                        .map_or_else(|| "?".to_owned(), |count| count.to_string()),
+                    kernel.registers.map_or_else(|| "?".to_owned(), |count| count.to_string()),
                     kernel.stack,
                     kernel.shared_static(),
                     kernel.constant,

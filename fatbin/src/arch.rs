@@ -8,11 +8,7 @@ use std::str::FromStr;
 
 /// The letter behind an architecture's number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize),
-    serde(rename_all = "kebab-case")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum Suffix {
     /// No letter: code for this architecture and, as far as the GPU allows, its later minor revisions.
     #[default]
@@ -94,10 +90,7 @@ impl FromStr for Arch {
 
     /// Reads `sm_90a` and `compute_90a`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let name = text
-            .strip_prefix("sm_")
-            .or_else(|| text.strip_prefix("compute_"))
-            .ok_or(ParseArchError)?;
+        let name = text.strip_prefix("sm_").or_else(|| text.strip_prefix("compute_")).ok_or(ParseArchError)?;
         let (digits, suffix) = match name.as_bytes().last() {
             Some(b'a') => (&name[..name.len() - 1], Suffix::A),
             Some(b'f') => (&name[..name.len() - 1], Suffix::F),
@@ -106,10 +99,7 @@ impl FromStr for Arch {
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(ParseArchError);
         }
-        Ok(Self {
-            number: digits.parse().map_err(|_| ParseArchError)?,
-            suffix,
-        })
+        Ok(Self { number: digits.parse().map_err(|_| ParseArchError)?, suffix })
     }
 }
 
@@ -130,17 +120,7 @@ mod tests {
 
     #[test]
     fn other_text_is_refused() {
-        for text in [
-            "",
-            "sm_",
-            "sm_a",
-            "90",
-            "sm_+9",
-            "sm_9.0",
-            "sm_90b",
-            "sm_99999999999",
-            "sm_90é",
-        ] {
+        for text in ["", "sm_", "sm_a", "90", "sm_+9", "sm_9.0", "sm_90b", "sm_99999999999", "sm_90é"] {
             assert!(text.parse::<Arch>().is_err(), "{text}");
         }
     }

@@ -4,11 +4,7 @@
 //! lengths where a zero would mean something.
 
 fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes
-        .get(at..)
-        .and_then(<[u8]>::first_chunk)
-        .copied()
-        .unwrap_or([0; N])
+    bytes.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or([0; N])
 }
 
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {

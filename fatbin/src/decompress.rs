@@ -16,11 +16,7 @@ const LZ4_MAX_RATIO: u64 = 255;
 /// More than any window that NVIDIA's tools use (8 MiB).
 const MIN_WINDOW_LIMIT: u64 = 128 << 20;
 
-pub(crate) fn unpack(
-    packed: &[u8],
-    compression: Compression,
-    size: u64,
-) -> Result<Vec<u8>, ExtractError> {
+pub(crate) fn unpack(packed: &[u8], compression: Compression, size: u64) -> Result<Vec<u8>, ExtractError> {
     match compression {
         Compression::Lz4 => lz4(packed, size),
         Compression::Zstd => zstd(packed, size),
@@ -33,10 +29,8 @@ fn lz4(packed: &[u8], size: u64) -> Result<Vec<u8>, ExtractError> {
     if size / LZ4_MAX_RATIO > packed.len() as u64 {
         return Err(corrupt("the declared size is beyond what LZ4 can reach"));
     }
-    let mut unpacked =
-        vec![0; usize::try_from(size).map_err(|_| corrupt("the size is beyond this machine"))?];
-    let count = lz4_flex::block::decompress_into(packed, &mut unpacked)
-        .map_err(|error| corrupt(&error.to_string()))?;
+    let mut unpacked = vec![0; usize::try_from(size).map_err(|_| corrupt("the size is beyond this machine"))?];
+    let count = lz4_flex::block::decompress_into(packed, &mut unpacked).map_err(|error| corrupt(&error.to_string()))?;
     exactly(count as u64, size)?;
     Ok(unpacked)
 }
@@ -60,17 +54,11 @@ fn zstd(packed: &[u8], size: u64) -> Result<Vec<u8>, ExtractError> {
 }
 
 fn exactly(found: u64, declared: u64) -> Result<(), ExtractError> {
-    if found == declared {
-        Ok(())
-    } else {
-        Err(corrupt("it unpacks to another size than declared"))
-    }
+    if found == declared { Ok(()) } else { Err(corrupt("it unpacks to another size than declared")) }
 }
 
 fn corrupt(reason: &str) -> ExtractError {
-    ExtractError::Corrupt {
-        reason: reason.to_owned(),
-    }
+    ExtractError::Corrupt { reason: reason.to_owned() }
 }
 
 #[cfg(test)]
@@ -81,10 +69,7 @@ mod tests {
     fn an_lz4_block_unpacks_to_its_declared_size_only() {
         // Four literals, then a match of 8 at distance 4, then one last literal.
         let block = [0x44, b'a', b'b', b'c', b'd', 4, 0, 0x10, b'!'];
-        assert_eq!(
-            unpack(&block, Compression::Lz4, 13).unwrap(),
-            b"abcdabcdabcd!"
-        );
+        assert_eq!(unpack(&block, Compression::Lz4, 13).unwrap(), b"abcdabcdabcd!");
         assert!(unpack(&block, Compression::Lz4, 12).is_err());
         assert!(unpack(&block, Compression::Lz4, 14).is_err());
     }
@@ -105,9 +90,7 @@ mod tests {
     #[test]
     fn a_zstd_run_longer_than_declared_stops_at_the_declared_size() {
         // One segment, content size 4 GiB - 1, one block of 2 MiB that repeats a byte: 131,072 at most are legal.
-        let frame = [
-            0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0xff, 0xff, 0xff, 0xff, 0x03, 0x00, 0x10, b'x',
-        ];
+        let frame = [0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0xff, 0xff, 0xff, 0xff, 0x03, 0x00, 0x10, b'x'];
         assert!(unpack(&frame, Compression::Zstd, 100).is_err());
     }
 }

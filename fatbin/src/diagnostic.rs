@@ -35,11 +35,7 @@ impl fmt::Display for Diagnostic {
 
 /// The kinds of finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize),
-    serde(rename_all = "kebab-case")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Problem {
     /// The object has no section table; its segments were searched instead.
@@ -182,32 +178,14 @@ impl fmt::Display for Problem {
             Self::ArchMismatch { entry, cubin } => {
                 return write!(formatter, "entry says sm_{entry}, its cubin sm_{cubin}");
             }
-            Self::SectionTruncated {
-                declared,
-                available,
-            } => {
-                return write!(
-                    formatter,
-                    "section cut off: {declared} bytes declared, {available} there"
-                );
+            Self::SectionTruncated { declared, available } => {
+                return write!(formatter, "section cut off: {declared} bytes declared, {available} there");
             }
-            Self::FatbinTruncated {
-                declared,
-                available,
-            } => {
-                return write!(
-                    formatter,
-                    "fatbin cut off: {declared} bytes declared, {available} there"
-                );
+            Self::FatbinTruncated { declared, available } => {
+                return write!(formatter, "fatbin cut off: {declared} bytes declared, {available} there");
             }
-            Self::EntryTruncated {
-                declared,
-                available,
-            } => {
-                return write!(
-                    formatter,
-                    "entry cut off: {declared} bytes declared, {available} there"
-                );
+            Self::EntryTruncated { declared, available } => {
+                return write!(formatter, "entry cut off: {declared} bytes declared, {available} there");
             }
         };
         formatter.write_str(text)

@@ -20,17 +20,12 @@ impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(formatter, "reading failed: {error}"),
-            Self::UnknownFormat { start } if start.is_empty() => {
-                formatter.write_str("the file is empty")
-            }
+            Self::UnknownFormat { start } if start.is_empty() => formatter.write_str("the file is empty"),
             Self::UnknownFormat { start } if start.starts_with(b"PK") => {
                 formatter.write_str("a zip archive (such as a wheel): list its members one by one")
             }
             Self::UnknownFormat { start } => {
-                write!(
-                    formatter,
-                    "no ELF, PE, static archive, fatbin or cubin (starts with {start:02x?})"
-                )
+                write!(formatter, "no ELF, PE, static archive, fatbin or cubin (starts with {start:02x?})")
             }
         }
     }
@@ -91,28 +86,17 @@ impl fmt::Display for ExtractError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(formatter, "reading failed: {error}"),
-            Self::Truncated {
-                declared,
-                available,
-            } => {
-                write!(
-                    formatter,
-                    "truncated: {declared} bytes declared, {available} there"
-                )
+            Self::Truncated { declared, available } => {
+                write!(formatter, "truncated: {declared} bytes declared, {available} there")
             }
             Self::TooLarge { declared, limit } => {
-                write!(
-                    formatter,
-                    "{declared} bytes declared, more than the limit of {limit}"
-                )
+                write!(formatter, "{declared} bytes declared, more than the limit of {limit}")
             }
             Self::UnknownCompression { bits } => {
                 write!(formatter, "unknown compression 0x{bits:x}")
             }
             Self::Corrupt { reason } => write!(formatter, "corrupt payload: {reason}"),
-            Self::OutsideBlob => {
-                formatter.write_str("the image lies outside its concatenated blob")
-            }
+            Self::OutsideBlob => formatter.write_str("the image lies outside its concatenated blob"),
             Self::NotACubin => formatter.write_str("the payload is no GPU ELF"),
         }
     }

@@ -32,11 +32,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            max_payload: 1 << 30,
-            max_ratio: 512,
-            max_total: 64 << 30,
-        }
+        Self { max_payload: 1 << 30, max_ratio: 512, max_total: 64 << 30 }
     }
 }
 
@@ -65,11 +61,7 @@ impl Limits {
 
 /// What an image holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize),
-    serde(rename_all = "kebab-case")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Contents {
     /// Machine code.
@@ -105,12 +97,7 @@ pub struct Extractor<R> {
 impl<R: ReadAt> Extractor<R> {
     /// An extractor for the file that `reader` reads.
     pub fn new(reader: R, limits: Limits) -> Self {
-        Self {
-            reader,
-            limits,
-            spent: 0,
-            blob: None,
-        }
+        Self { reader, limits, spent: 0, blob: None }
     }
 
     /// The bytes of an image: an ELF file, PTX text without the NUL that ends it, or what else the entry holds.
@@ -133,10 +120,7 @@ impl<R: ReadAt> Extractor<R> {
         };
         match entry.kind {
             Kind::Ptx | Kind::RelocatablePtx => {
-                let text = bytes
-                    .iter()
-                    .rposition(|&byte| byte != 0)
-                    .map_or(0, |last| last + 1);
+                let text = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
                 bytes.truncate(text);
             }
             Kind::Elf => trim_elf(&mut bytes)?,
@@ -164,19 +148,14 @@ impl<R: ReadAt> Extractor<R> {
             }
             _ => Contents::Opaque,
         };
-        Ok(Inspection {
-            contents,
-            diagnostics: out.diagnostics,
-        })
+        Ok(Inspection { contents, diagnostics: out.diagnostics })
     }
 
     fn cubin(&mut self, entry: &Entry, out: &mut Collector) -> Result<Cubin, ExtractError> {
         let limit = self.limits.max_payload;
         let cubin = if entry.image.is_none() && entry.payload.compression == Compression::None {
             let mut source = Source::new(&self.reader)?;
-            let span = source
-                .whole()
-                .clip(entry.payload.offset, entry.payload.stored_size);
+            let span = source.whole().clip(entry.payload.offset, entry.payload.stored_size);
             let span = span.unwrap_or(Span { start: 0, end: 0 });
             cubin::read(&mut source, out, span, limit)?
         } else {
@@ -187,39 +166,22 @@ impl<R: ReadAt> Extractor<R> {
         };
         let cubin = cubin.ok_or(ExtractError::NotACubin)?;
         if cubin.arch.number != entry.arch.number {
-            out.report(
-                0,
-                Problem::ArchMismatch {
-                    entry: entry.arch.number,
-                    cubin: cubin.arch.number,
-                },
-            );
+            out.report(0, Problem::ArchMismatch { entry: entry.arch.number, cubin: cubin.arch.number });
         }
         Ok(cubin)
     }
 
     /// One image out of a concatenated blob.
     fn image(&mut self, payload: &Payload, image: Image) -> Result<Vec<u8>, ExtractError> {
-        if self
-            .blob
-            .as_ref()
-            .is_none_or(|(unpacked, _)| unpacked != payload)
-        {
+        if self.blob.as_ref().is_none_or(|(unpacked, _)| unpacked != payload) {
             self.blob = None;
             let blob = self.unpacked(payload)?;
             self.blob = Some((*payload, blob));
         }
-        let blob = self
-            .blob
-            .as_ref()
-            .map(|(_, blob)| blob.as_slice())
-            .unwrap_or_default();
+        let blob = self.blob.as_ref().map(|(_, blob)| blob.as_slice()).unwrap_or_default();
         let start = usize::try_from(image.offset).map_err(|_| ExtractError::OutsideBlob)?;
         let size = usize::try_from(image.size).map_err(|_| ExtractError::OutsideBlob)?;
-        let bytes = blob
-            .get(start..)
-            .and_then(|rest| rest.get(..size))
-            .ok_or(ExtractError::OutsideBlob)?;
+        let bytes = blob.get(start..).and_then(|rest| rest.get(..size)).ok_or(ExtractError::OutsideBlob)?;
         Ok(bytes.to_vec())
     }
 
@@ -228,28 +190,14 @@ impl<R: ReadAt> Extractor<R> {
         if payload.compression == Compression::None {
             return self.stored(payload, payload.stored_size);
         }
-        let (packed, size) = (
-            u64::from(payload.compressed_size),
-            payload.uncompressed_size,
-        );
+        let (packed, size) = (u64::from(payload.compressed_size), payload.uncompressed_size);
         if packed > payload.stored_size {
-            return Err(ExtractError::Corrupt {
-                reason: "more compressed bytes than stored ones".to_owned(),
-            });
+            return Err(ExtractError::Corrupt { reason: "more compressed bytes than stored ones".to_owned() });
         }
-        let by_ratio = packed
-            .saturating_mul(self.limits.max_ratio)
-            .max(RATIO_FLOOR);
-        let limit = self
-            .limits
-            .max_payload
-            .min(by_ratio)
-            .min(self.limits.max_total - self.spent);
+        let by_ratio = packed.saturating_mul(self.limits.max_ratio).max(RATIO_FLOOR);
+        let limit = self.limits.max_payload.min(by_ratio).min(self.limits.max_total - self.spent);
         if size > limit {
-            return Err(ExtractError::TooLarge {
-                declared: size,
-                limit,
-            });
+            return Err(ExtractError::TooLarge { declared: size, limit });
         }
         let packed = self.stored(payload, packed)?;
         self.spent += size;
@@ -263,22 +211,13 @@ impl<R: ReadAt> Extractor<R> {
         let span = source.whole().clip(payload.offset, size);
         let available = span.map_or(0, Span::len);
         let span = span.filter(|span| span.len() == size);
-        let span = span.ok_or(ExtractError::Truncated {
-            declared: size,
-            available,
-        })?;
+        let span = span.ok_or(ExtractError::Truncated { declared: size, available })?;
         if size > limit {
-            return Err(ExtractError::TooLarge {
-                declared: size,
-                limit,
-            });
+            return Err(ExtractError::TooLarge { declared: size, limit });
         }
         let bytes = source.read(span)?;
         if bytes.len() as u64 != size {
-            return Err(ExtractError::Truncated {
-                declared: size,
-                available: bytes.len() as u64,
-            });
+            return Err(ExtractError::Truncated { declared: size, available: bytes.len() as u64 });
         }
         Ok(bytes)
     }

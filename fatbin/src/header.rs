@@ -61,10 +61,7 @@ impl Header {
             payload_size: u64_at(raw, 0x08),
             compressed_size: u32_at(raw, 0x10),
             options_offset: u32_at(raw, 0x14),
-            code_version: CodeVersion {
-                minor: u16_at(raw, 0x18),
-                major: u16_at(raw, 0x1a),
-            },
+            code_version: CodeVersion { minor: u16_at(raw, 0x18), major: u16_at(raw, 0x1a) },
             arch: u32_at(raw, 0x1c),
             name_offset: u32_at(raw, 0x20),
             name_length: u32_at(raw, 0x24),
@@ -74,16 +71,8 @@ impl Header {
     }
 
     /// Reads the texts behind this header. `span` starts at the header and ends where its texts must.
-    pub(crate) fn tail(
-        &self,
-        source: &mut Source,
-        out: &mut Collector,
-        span: Span,
-    ) -> io::Result<Tail> {
-        let mut tail = Tail {
-            size: HEADER_SIZE,
-            ..Tail::default()
-        };
+    pub(crate) fn tail(&self, source: &mut Source, out: &mut Collector, span: Span) -> io::Result<Tail> {
+        let mut tail = Tail { size: HEADER_SIZE, ..Tail::default() };
         let mut whole = true;
         let mut reach = |offset: u32, skip: u64, length: u32| {
             let end = u64::from(offset) + u64::from(length);
@@ -174,11 +163,7 @@ impl Header {
             kind: self.kind,
             arch: self.arch(),
             code_version: self.code_version,
-            compression: if image.is_some() {
-                Compression::Inherited
-            } else {
-                payload.compression
-            },
+            compression: if image.is_some() { Compression::Inherited } else { payload.compression },
             payload,
             image,
             identifier: tail.identifier,
@@ -186,11 +171,7 @@ impl Header {
             compat: tail.compat,
             debug: self.flags & FLAG_DEBUG != 0,
             host: self.host(),
-            address_bits: if self.flags & FLAG_64_BIT != 0 {
-                64
-            } else {
-                32
-            },
+            address_bits: if self.flags & FLAG_64_BIT != 0 { 64 } else { 32 },
             flags: self.flags,
             truncated: false,
         }

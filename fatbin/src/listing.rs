@@ -13,11 +13,7 @@ use crate::source::Source;
 
 /// What a file is, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize),
-    serde(rename_all = "kebab-case")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Format {
     /// A host ELF: object file, shared object or program, for any machine.
@@ -49,10 +45,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            scan_all: false,
-            max_entries: 1 << 20,
-        }
+        Self { scan_all: false, max_entries: 1 << 20 }
     }
 }
 
@@ -92,9 +85,7 @@ pub struct Listing {
 impl Listing {
     /// The entries that are images, without the wrappers around concatenated ones.
     pub fn images(&self) -> impl Iterator<Item = &Entry> {
-        self.entries
-            .iter()
-            .filter(|entry| entry.kind != Kind::Concatenated)
+        self.entries.iter().filter(|entry| entry.kind != Kind::Concatenated)
     }
 }
 
@@ -110,9 +101,7 @@ pub fn list<R: ReadAt + ?Sized>(reader: &R, options: &Options) -> Result<Listing
     let mut out = Collector::new(options.max_entries);
     let span = source.whole();
     let Some(format) = container::detect(&mut source, span)? else {
-        return Err(Error::UnknownFormat {
-            start: source.peek(0, 8)?.to_vec(),
-        });
+        return Err(Error::UnknownFormat { start: source.peek(0, 8)?.to_vec() });
     };
     container::list(&mut source, &mut out, span, format, options.scan_all)?;
     Ok(Listing {

@@ -51,9 +51,7 @@ pub(crate) fn read(bytes: &[u8]) -> Ptx {
 }
 
 fn directive(ptx: &mut Ptx, code: &str) {
-    let mut words = code
-        .split(|letter: char| letter.is_whitespace() || letter == ',')
-        .filter(|word| !word.is_empty());
+    let mut words = code.split(|letter: char| letter.is_whitespace() || letter == ',').filter(|word| !word.is_empty());
     match words.next() {
         Some(".version") => ptx.version = ptx.version.or_else(|| words.next().and_then(version)),
         Some(".target") => {
@@ -77,16 +75,11 @@ fn directive(ptx: &mut Ptx, code: &str) {
 
 fn version(word: &str) -> Option<CodeVersion> {
     let (major, minor) = word.split_once('.')?;
-    Some(CodeVersion {
-        major: major.parse().ok()?,
-        minor: minor.parse().ok()?,
-    })
+    Some(CodeVersion { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
 fn name(word: &str) -> &str {
-    word.split(|letter: char| !(letter.is_alphanumeric() || "_$%".contains(letter)))
-        .next()
-        .unwrap_or_default()
+    word.split(|letter: char| !(letter.is_alphanumeric() || "_$%".contains(letter))).next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -109,9 +102,6 @@ mod tests {
 
     #[test]
     fn text_that_is_no_ptx_gives_nothing() {
-        assert_eq!(
-            read(b"\xff\xfe\n.version\n.target\n.entry"),
-            super::Ptx::default()
-        );
+        assert_eq!(read(b"\xff\xfe\n.version\n.target\n.entry"), super::Ptx::default());
     }
 }

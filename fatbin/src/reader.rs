@@ -40,10 +40,7 @@ impl ReadAt for [u8] {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let rest = usize::try_from(offset)
-            .ok()
-            .and_then(|offset| self.get(offset..))
-            .unwrap_or_default();
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.get(offset..)).unwrap_or_default();
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
         Ok(count)

@@ -24,22 +24,10 @@ pub(crate) enum Fit {
 }
 
 /// Lists all fatbins in `span`, whatever lies between them.
-pub(crate) fn scan(
-    source: &mut Source,
-    out: &mut Collector,
-    span: Span,
-    fit: Fit,
-) -> io::Result<()> {
+pub(crate) fn scan(source: &mut Source, out: &mut Collector, span: Span, fit: Fit) -> io::Result<()> {
     let mut at = span.start;
     while let Some(found) = find(source, at, span.end, fit)? {
-        match walk::fatbin(
-            source,
-            out,
-            Span {
-                start: found,
-                end: span.end,
-            },
-        )? {
+        match walk::fatbin(source, out, Span { start: found, end: span.end })? {
             Some(next) => at = next,
             None => break,
         }
@@ -48,12 +36,7 @@ pub(crate) fn scan(
 }
 
 /// The first believable fatbin at or behind `at`.
-pub(crate) fn find(
-    source: &mut Source,
-    mut at: u64,
-    end: u64,
-    fit: Fit,
-) -> io::Result<Option<u64>> {
+pub(crate) fn find(source: &mut Source, mut at: u64, end: u64, fit: Fit) -> io::Result<Option<u64>> {
     while at < end && end - at >= LEAST as u64 {
         let window = source.window(at, MAGIC.len())?;
         let Some(last) = window.len().checked_sub(MAGIC.len()) else {

@@ -29,10 +29,7 @@ impl Span {
     pub(crate) fn clip(self, offset: u64, size: u64) -> Option<Span> {
         let left = self.len().checked_sub(offset)?;
         let start = self.start + offset;
-        Some(Span {
-            start,
-            end: start + left.min(size),
-        })
+        Some(Span { start, end: start + left.min(size) })
     }
 }
 
@@ -45,20 +42,12 @@ pub(crate) struct Source<'r> {
 
 impl<'r> Source<'r> {
     pub(crate) fn new(reader: &'r dyn ReadAt) -> io::Result<Self> {
-        Ok(Self {
-            reader,
-            size: reader.size()?,
-            chunk: Vec::new(),
-            chunk_start: 0,
-        })
+        Ok(Self { reader, size: reader.size()?, chunk: Vec::new(), chunk_start: 0 })
     }
 
     /// All of the file.
     pub(crate) fn whole(&self) -> Span {
-        Span {
-            start: 0,
-            end: self.size,
-        }
+        Span { start: 0, end: self.size }
     }
 
     /// Up to `len` bytes at `offset`; fewer only where the file ends.
@@ -81,15 +70,9 @@ impl<'r> Source<'r> {
     }
 
     /// Exactly `N` bytes at `offset` in `span`; `None` if they are not all there.
-    pub(crate) fn take<const N: usize>(
-        &mut self,
-        span: Span,
-        offset: u64,
-    ) -> io::Result<Option<[u8; N]>> {
+    pub(crate) fn take<const N: usize>(&mut self, span: Span, offset: u64) -> io::Result<Option<[u8; N]>> {
         match span.clip(offset, N as u64) {
-            Some(part) if part.len() == N as u64 => {
-                Ok(self.peek(part.start, N)?.first_chunk().copied())
-            }
+            Some(part) if part.len() == N as u64 => Ok(self.peek(part.start, N)?.first_chunk().copied()),
             _ => Ok(None),
         }
     }
@@ -98,9 +81,7 @@ impl<'r> Source<'r> {
     pub(crate) fn read(&self, span: Span) -> io::Result<Vec<u8>> {
         let len = usize::try_from(span.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(len)
-            .map_err(|_| io::ErrorKind::OutOfMemory)?;
+        bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         bytes.resize(len, 0);
         let count = read_full(self.reader, span.start, &mut bytes)?;
         bytes.truncate(count);

@@ -19,36 +19,23 @@ pub struct Toolkit {
 impl Toolkit {
     /// From ten times major plus minor, such as 124.
     pub(crate) fn from_tenths(number: u32) -> Option<Self> {
-        let major = u16::try_from(number / 10)
-            .ok()
-            .filter(|&major| major != 0)?;
-        Some(Self {
-            major,
-            minor: (number % 10) as u16,
-            patch: None,
-        })
+        let major = u16::try_from(number / 10).ok().filter(|&major| major != 0)?;
+        Some(Self { major, minor: (number % 10) as u16, patch: None })
     }
 
     /// From NVIDIA's banner, which ends in something like `release 13.0, V13.0.88`.
     pub(crate) fn from_banner(banner: &str) -> Option<Self> {
         let version = banner.rsplit_once(", V")?.1;
-        let mut parts = version
-            .split('.')
-            .map(|part| part.trim().parse::<u16>().ok());
+        let mut parts = version.split('.').map(|part| part.trim().parse::<u16>().ok());
         let (major, minor) = (parts.next()??, parts.next()??);
-        Some(Self {
-            major,
-            minor,
-            patch: parts.next().flatten(),
-        })
+        Some(Self { major, minor, patch: parts.next().flatten() })
     }
 }
 
 impl fmt::Display for Toolkit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{}", self.major, self.minor)?;
-        self.patch
-            .map_or(Ok(()), |patch| write!(formatter, ".{patch}"))
+        self.patch.map_or(Ok(()), |patch| write!(formatter, ".{patch}"))
     }
 }
 

@@ -20,17 +20,8 @@ const FATBIN_HEADER: u64 = 16;
 pub(crate) fn walk(source: &mut Source, out: &mut Collector, span: Span) -> io::Result<()> {
     let mut at = span.start;
     loop {
-        at = skip_zeros(
-            source,
-            Span {
-                start: at,
-                end: span.end,
-            },
-        )?;
-        let rest = Span {
-            start: at,
-            end: span.end,
-        };
+        at = skip_zeros(source, Span { start: at, end: span.end })?;
+        let rest = Span { start: at, end: span.end };
         if rest.len() == 0 {
             return Ok(());
         }
@@ -43,12 +34,7 @@ pub(crate) fn walk(source: &mut Source, out: &mut Collector, span: Span) -> io::
         }
         let next = scan::find(source, at, span.end, Fit::MayBeCut)?;
         let resume = next.unwrap_or(span.end);
-        out.report(
-            at,
-            Problem::Junk {
-                skipped: resume - at,
-            },
-        );
+        out.report(at, Problem::Junk { skipped: resume - at });
         at = resume;
     }
 }
@@ -56,8 +42,7 @@ pub(crate) fn walk(source: &mut Source, out: &mut Collector, span: Span) -> io::
 fn starts_fatbin(source: &mut Source, span: Span) -> io::Result<bool> {
     // A header of any other size has never been seen and is refused by NVIDIA's own reader.
     let raw = source.take::<16>(span, 0)?;
-    Ok(raw
-        .is_some_and(|raw| u32_at(&raw, 0) == MAGIC && u64::from(u16_at(&raw, 6)) == FATBIN_HEADER))
+    Ok(raw.is_some_and(|raw| u32_at(&raw, 0) == MAGIC && u64::from(u16_at(&raw, 6)) == FATBIN_HEADER))
 }
 
 fn skip_zeros(source: &mut Source, span: Span) -> io::Result<u64> {
@@ -66,11 +51,7 @@ fn skip_zeros(source: &mut Source, span: Span) -> io::Result<u64> {
         let left = usize::try_from(span.end - at).unwrap_or(usize::MAX);
         let window = source.window(at, 8)?;
         let window = &window[..window.len().min(left)];
-        let zeros = window
-            .iter()
-            .position(|&byte| byte != 0)
-            .unwrap_or(window.len())
-            & !7;
+        let zeros = window.iter().position(|&byte| byte != 0).unwrap_or(window.len()) & !7;
         if zeros == 0 {
             return Ok(at);
         }
@@ -83,11 +64,7 @@ fn skip_zeros(source: &mut Source, span: Span) -> io::Result<u64> {
 }
 
 /// Lists the fatbin at the start of `span` and returns where to go on; `None` if no more entries can be kept.
-pub(crate) fn fatbin(
-    source: &mut Source,
-    out: &mut Collector,
-    span: Span,
-) -> io::Result<Option<u64>> {
+pub(crate) fn fatbin(source: &mut Source, out: &mut Collector, span: Span) -> io::Result<Option<u64>> {
     let Some(raw) = source.take::<16>(span, 0)? else {
         return Ok(Some(span.end));
     };
@@ -99,29 +76,12 @@ pub(crate) fn fatbin(
     let available = span.len() - FATBIN_HEADER;
     let cut = declared > available;
     if cut {
-        out.report(
-            span.start,
-            Problem::FatbinTruncated {
-                declared,
-                available,
-            },
-        );
+        out.report(span.start, Problem::FatbinTruncated { declared, available });
     }
-    let body = Span {
-        start: span.start + FATBIN_HEADER,
-        end: span.end - available.saturating_sub(declared),
-    };
+    let body = Span { start: span.start + FATBIN_HEADER, end: span.end - available.saturating_sub(declared) };
     let mut at = body.start;
     while at < body.end {
-        match entry(
-            source,
-            out,
-            span.start,
-            Span {
-                start: at,
-                end: body.end,
-            },
-        )? {
+        match entry(source, out, span.start, Span { start: at, end: body.end })? {
             Step::Next(next) => at = next,
             Step::Full => return Ok(None),
             Step::OtherFatbin => {
@@ -159,25 +119,14 @@ fn entry(source: &mut Source, out: &mut Collector, fatbin: u64, rest: Span) -> i
     let header = Header::decode(&raw);
     let size = u64::from(header.size_or_offset);
     if size < HEADER_SIZE {
-        out.report(
-            rest.start,
-            Problem::EntryHeaderSize {
-                size: header.size_or_offset,
-            },
-        );
+        out.report(rest.start, Problem::EntryHeaderSize { size: header.size_or_offset });
         return Ok(Step::Lost);
     }
     let room = rest.len().checked_sub(size);
     let truncated = room.is_none_or(|room| room < header.payload_size);
     if truncated {
         let declared = size.saturating_add(header.payload_size);
-        out.report(
-            rest.start,
-            Problem::EntryTruncated {
-                declared,
-                available: rest.len(),
-            },
-        );
+        out.report(rest.start, Problem::EntryTruncated { declared, available: rest.len() });
     }
     let Some(span) = rest.clip(0, size) else {
         return Ok(Step::Lost);
@@ -191,21 +140,12 @@ fn entry(source: &mut Source, out: &mut Collector, fatbin: u64, rest: Span) -> i
         return Ok(Step::Full);
     }
     if header.kind == Kind::Concatenated {
-        let table = Table {
-            fatbin,
-            parent,
-            payload,
-            truncated,
-        };
+        let table = Table { fatbin, parent, payload, truncated };
         if !concatenated(source, out, span, header.options_offset, &table)? {
             return Ok(Step::Full);
         }
     }
-    Ok(if truncated {
-        Step::Lost
-    } else {
-        Step::Next(rest.start + size + header.payload_size)
-    })
+    Ok(if truncated { Step::Lost } else { Step::Next(rest.start + size + header.payload_size) })
 }
 
 /// What the records of a concatenated entry share.
@@ -224,8 +164,7 @@ fn concatenated(
     offset: u32,
     table: &Table,
 ) -> io::Result<bool> {
-    let damage =
-        |out: &mut Collector, at: u64, reason| out.report(at, Problem::ConcatTable { reason });
+    let damage = |out: &mut Collector, at: u64, reason| out.report(at, Problem::ConcatTable { reason });
     let offset = u64::from(offset);
     let start = match source.take::<8>(header, offset)? {
         Some(start) if offset >= HEADER_SIZE => start,
@@ -250,10 +189,7 @@ fn concatenated(
     };
     let mut at = span.start + 8;
     for _ in 0..count {
-        let rest = Span {
-            start: at.min(span.end),
-            end: span.end,
-        };
+        let rest = Span { start: at.min(span.end), end: span.end };
         let Some(raw) = source.take::<64>(rest, 0)? else {
             damage(out, rest.start, "its table ends before its last record");
             return Ok(true);
@@ -261,20 +197,13 @@ fn concatenated(
         let record = Header::decode(&raw);
         let tail = record.tail(source, out, rest)?;
         let size = tail.size;
-        let image = Image {
-            parent: table.parent,
-            offset: u64::from(record.size_or_offset),
-            size: record.payload_size,
-        };
+        let image = Image { parent: table.parent, offset: u64::from(record.size_or_offset), size: record.payload_size };
         let mut listed = record.entry(out, (table.fatbin, at), tail, table.payload, Some(image));
         listed.truncated = table.truncated;
         if record.kind == Kind::Concatenated {
             damage(out, at, "it nests another one, which is not followed");
         }
-        if blob
-            .checked_sub(image.offset)
-            .is_none_or(|room| room < image.size)
-        {
+        if blob.checked_sub(image.offset).is_none_or(|room| room < image.size) {
             damage(out, at, "an image lies outside the blob");
             listed.truncated = true;
         }

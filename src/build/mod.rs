@@ -6,4 +6,5 @@
 pub mod cause;
 pub mod folder;
 pub mod ninja;
+pub mod patch;
 pub mod run;

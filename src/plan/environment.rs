@@ -5,36 +5,89 @@ use std::collections::BTreeMap;
 use crate::domain::arch::ArchSet;
 use crate::domain::arch::dialect::torch;
 use crate::domain::exit::Exit;
-use crate::domain::problem::Problem;
+use crate::domain::problem::{Problem, Problems};
 use crate::domain::toolchain::Toolchain;
 use crate::recipe::Recipe;
 use crate::sys::{Env, env_vars as vars};
 
 /// Variables that tools need to run at all and that do not change what they produce.
 const NEUTRAL: [&str; 26] = [
-    "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TERM", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME", "XDG_DATA_HOME", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy",
-    "https_proxy", "no_proxy", "all_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "LD_LIBRARY_PATH", "LIBRARY_PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TMPDIR",
+    "TERM",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
     "PYTHONPATH",
 ];
 
 /// Variables that compilers and linkers read: taken over, shown, and part of the key.
 const FLAGS: [&str; 14] = [
-    "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "ARCHFLAGS",
-    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "SOURCE_DATE_EPOCH", "TORCH_NVCC_FLAGS", "CUDAFLAGS", "GCC_EXEC_PREFIX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "CPPFLAGS",
+    "LDFLAGS",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "ARCHFLAGS",
+    "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS",
+    "SOURCE_DATE_EPOCH",
+    "TORCH_NVCC_FLAGS",
+    "CUDAFLAGS",
+    "GCC_EXEC_PREFIX",
 ];
 
 /// Variables by which people name archs to one tool or another; an inherited one is reported.
 pub const ARCH_VARIABLES: [&str; 16] = [
-    vars::TORCH_CUDA_ARCH_LIST, "CUDAARCHS", "CUDA_ARCH_BIN", "CUDA_ARCH_PTX", "CUDA_ARCH_NAME",
-    "CMAKE_CUDA_ARCHITECTURES", "TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES",
-    "FLASH_ATTN_CUDA_ARCHS", "NVTE_CUDA_ARCHS", "TCNN_CUDA_ARCHITECTURES", "NATTEN_CUDA_ARCH", "MMCV_CUDA_ARGS",
-    "NVCC_FLAGS", "MXNET_CUDA_ARCH", "COMPUTE_CAPABILITY",
+    vars::TORCH_CUDA_ARCH_LIST,
+    "CUDAARCHS",
+    "CUDA_ARCH_BIN",
+    "CUDA_ARCH_PTX",
+    "CUDA_ARCH_NAME",
+    "CMAKE_CUDA_ARCHITECTURES",
+    "TF_CUDA_COMPUTE_CAPABILITIES",
+    "HERMETIC_CUDA_COMPUTE_CAPABILITIES",
+    "FLASH_ATTN_CUDA_ARCHS",
+    "NVTE_CUDA_ARCHS",
+    "TCNN_CUDA_ARCHITECTURES",
+    "NATTEN_CUDA_ARCH",
+    "MMCV_CUDA_ARGS",
+    "NVCC_FLAGS",
+    "MXNET_CUDA_ARCH",
+    "COMPUTE_CAPABILITY",
 ];
 
 /// Variables that cuwright alone decides about.
 const OURS: [&str; 9] = [
-    vars::PATH, vars::CUDA_HOME, vars::CUDA_PATH, vars::TORCH_CUDA_ARCH_LIST, vars::MAX_JOBS, "CC", "CXX", "CUDACXX",
+    vars::PATH,
+    vars::CUDA_HOME,
+    vars::CUDA_PATH,
+    vars::TORCH_CUDA_ARCH_LIST,
+    vars::MAX_JOBS,
+    "CC",
+    "CXX",
+    "CUDACXX",
     "NINJA_STATUS",
 ];
 
@@ -61,7 +114,7 @@ pub fn environment(
     archs: &ArchSet,
     jobs: u32,
     env: &Env,
-) -> Result<Environment, Problem> {
+) -> Result<Environment, Problems> {
     let mut result = Environment::default();
     let cleared = |name: &str| recipe.build.clear_env.iter().any(|clear| clear == name);
     for name in NEUTRAL.into_iter().filter(|name| !cleared(name)) {
@@ -87,7 +140,7 @@ pub fn environment(
     // torch hands CC to nvcc as its host compiler; setting only one of the two lets nvcc pick another by itself.
     result.set("CC", toolchain.host.cc.as_str(), false);
     result.set("CXX", toolchain.host.cxx.as_str(), false);
-    result.set(vars::TORCH_CUDA_ARCH_LIST, &torch::render(archs)?, false);
+    result.set(vars::TORCH_CUDA_ARCH_LIST, &torch::render(archs, None)?, false);
     result.set(vars::MAX_JOBS, &jobs.to_string(), false);
     result.set(vars::PATH, &search_path(toolchain, env), false);
     result.variables.insert("NINJA_STATUS".to_owned(), "[%f/%t] ".to_owned());
@@ -102,7 +155,8 @@ pub fn environment(
                 format!("the recipe sets `{name}`, which cuwright decides"),
             )
             .why(format!("`build.env.{name} = \"{value}\"`"))
-            .help("remove it; name archs in `[targets]`, the toolkit with `--cuda`, jobs with `-j`"));
+            .help("remove it; name archs in `[targets]`, the toolkit with `--cuda`, jobs with `-j`")
+            .into());
         }
         result.set(name, value, true);
     }

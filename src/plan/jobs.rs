@@ -37,7 +37,10 @@ pub fn jobs(machine: Machine, each: ByteSize, asked: Option<u32>) -> Jobs {
         None => format!("{count} = smaller of {cores} and {memory}"),
     };
     let warning = fits.filter(|fits| count > (*fits).max(1) || *fits == 0).map(|fits| {
-        format!("{count} jobs of {each} want more memory than there is ({memory}); compilers may be killed, {} fit", fits.max(1))
+        format!(
+            "{count} jobs of {each} want more memory than there is ({memory}); compilers may be killed, {} fit",
+            fits.max(1)
+        )
     });
     Jobs { count, why, warning }
 }

@@ -64,12 +64,7 @@ fn arch_against_nvcc(toolchain: &Toolchain, archs: &ArchSet, found: &mut Vec<Pro
         Exit::Toolchain,
         format!("nvcc {} cannot compile for {}", toolkit.nvcc, join(&names)),
     )
-    .why(format!(
-        "nvcc at {}/bin/nvcc ({}) knows {}",
-        toolkit.home,
-        toolkit.origin,
-        span_of(&toolkit.gpu_codes)
-    ));
+    .why(format!("nvcc at {}/bin/nvcc ({}) knows {}", toolkit.home, toolkit.origin, span_of(&toolkit.gpu_codes)));
     for arch in &unknown {
         if let Some(fact) = crate::compat::toolkit_range_text(*arch) {
             problem = problem.why(fact);
@@ -96,11 +91,8 @@ fn arch_against_torch(toolchain: &Toolchain, archs: &ArchSet, found: &mut Vec<Pr
     if torch.supported_archs.is_empty() {
         return;
     }
-    let refused: Vec<String> = archs
-        .iter()
-        .map(|(arch, _)| arch.to_string())
-        .filter(|arch| !torch.supported_archs.contains(arch))
-        .collect();
+    let refused: Vec<String> =
+        archs.iter().map(|(arch, _)| arch.to_string()).filter(|arch| !torch.supported_archs.contains(arch)).collect();
     if refused.is_empty() {
         return;
     }
@@ -200,7 +192,9 @@ fn recipe_ranges(recipe: &Recipe, toolchain: &Toolchain, found: &mut Vec<Problem
                     format!("{} wants {what} {range}, and this is {version}", recipe.name),
                 )
                 .why(place)
-                .help(format!("choose another with `--{what}`, or widen `toolchain.{what}` if you know that it builds")),
+                .help(format!(
+                    "choose another with `--{what}`, or widen `toolchain.{what}` if you know that it builds"
+                )),
             );
         }
     }

@@ -146,3 +146,11 @@ pub struct Waiver {
     /// Why that is right.
     pub reason: String,
 }
+
+/// The smallest recipe, for tests of the stages behind this one.
+#[cfg(test)]
+pub(crate) fn sample() -> Recipe {
+    let text = "schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n";
+    let document = parse::Document { origin: "sample", text };
+    resolve::resolve(document, parse::parse(document).unwrap(), |_| Err(String::new())).unwrap()
+}

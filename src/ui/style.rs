@@ -18,6 +18,30 @@ pub fn bytes(number: u64) -> String {
     ByteSize(number).to_string()
 }
 
+/// A time span as its largest unit: `3 days`, `5 minutes`, `now`.
+pub fn age(span: std::time::Duration) -> String {
+    let seconds = span.as_secs();
+    let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    match seconds {
+        0..60 => "now".to_owned(),
+        60..3600 => count(number(seconds / 60), "minute"),
+        3600..86_400 => count(number(seconds / 3600), "hour"),
+        _ => count(number(seconds / 86_400), "day"),
+    }
+}
+
+/// Rows as columns, two blanks apart; trailing blanks are left out.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// Paints `text` where `color` is on.
 pub fn paint(text: &str, ansi: &str, color: bool) -> String {
     if color { format!("\u{1b}[{ansi}m{text}\u{1b}[0m") } else { text.to_owned() }

@@ -54,10 +54,8 @@ pub fn read(file: &ExtensionFile) -> Result<Found, Problem> {
             .help("build again; a file cut short means that the disk was full or the linker was killed")
     };
     let opened = fs_err::File::open(&file.path).map_err(|error| unreadable(error.to_string()))?;
-    let listing =
-        fatbin::list(opened.file(), &Options::default()).map_err(|error| unreadable(error.to_string()))?;
-    let mut found =
-        Found { file: file.name.clone(), archs: ArchSet::new(), cubins: 0, ptx: 0, oddities: Vec::new() };
+    let listing = fatbin::list(opened.file(), &Options::default()).map_err(|error| unreadable(error.to_string()))?;
+    let mut found = Found { file: file.name.clone(), archs: ArchSet::new(), cubins: 0, ptx: 0, oddities: Vec::new() };
     for image in listing.images().filter(|image| image.section.as_deref() != Some(RELOCATABLE)) {
         let form = match image.kind {
             Kind::Elf | Kind::Cubin => Form::SASS,
@@ -70,6 +68,9 @@ pub fn read(file: &ExtensionFile) -> Result<Found, Problem> {
             Some(arch) => found.archs.insert(arch, form),
             None => found.oddities.push(format!("an image names the arch {}, which is none", image.arch)),
         }
+    }
+    if !listing.complete {
+        found.oddities.push("damage or a limit may hide device code".to_owned());
     }
     found.oddities.extend(listing.diagnostics.iter().take(3).map(ToString::to_string));
     Ok(found)
@@ -90,7 +91,7 @@ pub fn judge(verify: &Verify, requested: &ArchSet, found: &[Found]) -> Judgement
         judgement.problems.push(missing_file("*.so", found));
     }
     for file in found.iter().filter(|file| named(file)) {
-        let waiver = verify.waivers.iter().find(|waiver| matcher(&waiver.file).is_some_and(|g| g.is_match(&file.file)));
+        let waiver = verify.waivers.iter().find(|waiver| matcher(&candidate.file).is_some_and(|g| g.is_match(&file.file)));
         judgement.files.push(FileCoverage {
             file: file.file.clone(),
             found: file.archs.to_string(),
@@ -99,19 +100,22 @@ pub fn judge(verify: &Verify, requested: &ArchSet, found: &[Found]) -> Judgement
             waived: waiver.map(|waiver| waiver.reason.clone()),
         });
         judgement.warnings.extend(file.oddities.iter().map(|oddity| format!("{}: {oddity}", file.file)));
-        let missing = missing(requested, &file.archs, waiver);
-        if missing.is_empty() {
+        let gap = missing(requested, &file.archs, waiver);
+        if gap.is_empty() {
             continue;
         }
         if file.archs.is_empty() {
             // Without globs we cannot know which files are host-only by design, unless no file holds any code.
             if wanted.is_empty() && any_code {
-                judgement.warnings.push(format!("{} holds no device code; name the files that must in `verify.extensions`", file.file));
+                judgement.warnings.push(format!(
+                    "{} holds no device code; name the files that must in `verify.extensions`",
+                    file.file
+                ));
             } else {
                 judgement.problems.push(no_code(file, requested));
             }
         } else {
-            judgement.problems.push(lacks(file, requested, &missing));
+            judgement.problems.push(lacks(file, requested, &gap));
         }
     }
     judgement
@@ -145,10 +149,14 @@ fn no_code(file: &Found, requested: &ArchSet) -> Problem {
 }
 
 fn lacks(file: &Found, requested: &ArchSet, missing: &ArchSet) -> Problem {
-    Problem::new("cuwright::verify::missing_arch", Exit::Verify, format!("{} lacks device code for {missing}", file.file))
-        .why(format!("requested {requested}, found {}", file.archs))
-        .help("the project sets its own arch flags: look for `-gencode`, `-arch` or an arch variable in its setup.py")
-        .help("if that is right for this file, add a `[[verify.waive]]` with its reason")
+    Problem::new(
+        "cuwright::verify::missing_arch",
+        Exit::Verify,
+        format!("{} lacks device code for {missing}", file.file),
+    )
+    .why(format!("requested {requested}, found {}", file.archs))
+    .help("the project sets its own arch flags: look for `-gencode`, `-arch` or an arch variable in its setup.py")
+    .help("if that is right for this file, add a `[[verify.waive]]` with its reason")
 }
 
 fn missing_file(glob: &str, found: &[Found]) -> Problem {
@@ -165,7 +173,13 @@ mod tests {
 
     fn found(file: &str, archs: &str) -> Found {
         let archs: ArchSet = if archs.is_empty() { ArchSet::new() } else { archs.parse().unwrap() };
-        Found { file: file.into(), cubins: archs.real().count(), ptx: archs.virtuals().count(), archs, oddities: vec![] }
+        Found {
+            file: file.into(),
+            cubins: archs.real().count(),
+            ptx: archs.virtuals().count(),
+            archs,
+            oddities: vec![],
+        }
     }
 
     fn codes(verify: &Verify, requested: &str, files: &[Found]) -> Vec<&'static str> {

@@ -113,7 +113,8 @@ fn mends(problem: Problem, last: &str) -> Problem {
         ));
     }
     if last.contains("undefined symbol") {
-        return problem.help("the file was linked against another torch than the one imported: build with `--no-cache`");
+        return problem
+            .help("the file was linked against another torch than the one imported: build with `--no-cache`");
     }
     problem.help("the wheel is not used: mend the recipe's `[verify]` or the project, then build again")
 }

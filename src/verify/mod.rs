@@ -3,5 +3,6 @@
 //! Invariant: the artifact is the only truth; no flag, log or exit status of the build enters here.
 
 pub mod coverage;
+pub mod files;
 pub mod import;
 pub mod site;

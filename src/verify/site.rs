@@ -46,13 +46,13 @@ pub fn unpack(wheel: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem> {
     let mut extensions = Vec::new();
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(|error| broken(error.to_string()))?;
-        let name = member.name().to_owned();
+        let name = member.name().map_err(|error| broken(error.to_string()))?.into_owned();
         let Some(inner) = placed(&name) else {
             return Err(broken(format!("the member `{name}` leads out of the wheel")));
         };
         let Some(inner) = inner else { continue };
         let path = root.join(&inner);
-        let write = || -> std::io::Result<()> {
+        let mut write = || -> std::io::Result<()> {
             fs::create_dir_all(path.parent().unwrap_or(root))?;
             let mut out = fs::File::create(&path)?;
             std::io::copy(&mut member, &mut out)?;

@@ -9,14 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Like two builds whose output is not the same from run to run.
 fn commit_as(store: &Store, who: usize) -> cache::Entry {
     let staging = store.stage(&key_of("a")).unwrap();
-    fs_err::write(
-        staging.path().join("file"),
-        vec![b'0' + u8::try_from(who).unwrap(); 5_000],
-    )
-    .unwrap();
-    staging
-        .commit(inputs("a"), json!({"who": who}), at(0))
-        .unwrap()
+    fs_err::write(staging.path().join("file"), vec![b'0' + u8::try_from(who).unwrap(); 5_000]).unwrap();
+    staging.commit(inputs("a"), json!({"who": who}), at(0)).unwrap()
 }
 
 #[test]
@@ -34,10 +28,7 @@ fn threads_that_race_for_one_key_end_with_the_same_entry() {
                     })
                 })
                 .collect();
-            racers
-                .into_iter()
-                .map(|racer| racer.join().unwrap())
-                .collect()
+            racers.into_iter().map(|racer| racer.join().unwrap()).collect()
         });
         let winner = sandbox.hit("a");
         assert!(entries.iter().all(|entry| *entry == winner));
@@ -70,14 +61,8 @@ fn threads_that_race_over_a_damaged_entry_end_with_the_same_entry() {
 #[test]
 fn processes_that_race_for_one_key_end_with_one_whole_entry() {
     let sandbox = Sandbox::new();
-    let mut helpers: Vec<_> = (0..3)
-        .map(|_| {
-            Helper::start(
-                "concurrency::helper_commits_when_told",
-                sandbox.store.root(),
-            )
-        })
-        .collect();
+    let mut helpers: Vec<_> =
+        (0..3).map(|_| Helper::start("concurrency::helper_commits_when_told", sandbox.store.root())).collect();
     for helper in &mut helpers {
         helper.wait_for("ready");
     }
@@ -118,10 +103,7 @@ fn a_get_during_removal_and_renewal_is_a_hit_or_a_miss_and_never_damage() {
         }
         for who in 0..150 {
             let guard = sandbox.exclusive();
-            sandbox
-                .store
-                .remove(&guard, &Match::Where(&|_| true))
-                .unwrap();
+            sandbox.store.remove(&guard, &Match::Where(&|_| true)).unwrap();
             commit_as(&sandbox.store, who % 10);
         }
         done.store(true, Ordering::Relaxed);

@@ -12,13 +12,7 @@ const STAGES: [&[&str]; 6] = [
     &["files/", "files/half"],
     &["files/", "files/half", "inputs.json"],
     &["files/", "files/half", "inputs.json", "last-used"],
-    &[
-        "files/",
-        "files/half",
-        "inputs.json",
-        "last-used",
-        "manifest.json",
-    ],
+    &["files/", "files/half", "inputs.json", "last-used", "manifest.json"],
 ];
 
 #[test]
@@ -62,10 +56,7 @@ fn a_half_entry_in_place_is_never_a_hit_and_gives_way() {
             }
         }
         let lookup = sandbox.get("a");
-        assert!(
-            matches!(lookup, Lookup::Miss | Lookup::Evicted { .. }),
-            "{stage:?}: {lookup:?}"
-        );
+        assert!(matches!(lookup, Lookup::Miss | Lookup::Evicted { .. }), "{stage:?}: {lookup:?}");
         sandbox.commit("a", 0);
         sandbox.hit("a");
     }
@@ -77,9 +68,7 @@ fn a_living_process_keeps_its_staging() {
     let staging = sandbox.store.stage(&key_of("a")).unwrap();
     fs_err::write(staging.path().join("file"), "x").unwrap();
     sandbox.reopened();
-    let removed = sandbox
-        .store
-        .gc(&sandbox.exclusive(), Limits::default(), at(1 << 40));
+    let removed = sandbox.store.gc(&sandbox.exclusive(), Limits::default(), at(1 << 40));
     assert_eq!(removed.unwrap().leftovers, 0);
     staging.commit(inputs("a"), json!({}), at(0)).unwrap();
     sandbox.hit("a");
@@ -91,11 +80,7 @@ fn a_staging_folder_without_a_lock_file_is_left_alone() {
     sandbox.commit("a", 0);
     fs_err::create_dir(sandbox.store.root().join("tmp/99-0")).unwrap();
     sandbox.reopened();
-    assert_eq!(
-        sandbox.tmp_names(),
-        ["99-0"],
-        "it may be alive where locks do not work"
-    );
+    assert_eq!(sandbox.tmp_names(), ["99-0"], "it may be alive where locks do not work");
 }
 
 #[test]
@@ -152,14 +137,9 @@ fn helper_commits_for_ever() {
         for file in 0..4 {
             fs_err::write(staging.path().join(format!("f{file}")), vec![1; 20_000]).unwrap();
         }
-        staging
-            .commit(inputs(&package), json!({}), at(number))
-            .unwrap();
+        staging.commit(inputs(&package), json!({}), at(number)).unwrap();
         if number % 5 == 4 {
-            let guard = store
-                .try_lock(cache::STORE_LOCK, cache::Mode::Exclusive)
-                .unwrap()
-                .unwrap();
+            let guard = store.try_lock(cache::STORE_LOCK, cache::Mode::Exclusive).unwrap().unwrap();
             let all = cache::Match::Where(&|_| true);
             store.remove(&guard, &all).unwrap();
         }

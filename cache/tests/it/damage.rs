@@ -42,14 +42,7 @@ fn a_file_that_was_cut_off_or_grew_is_found() {
     for bytes in ["", "wheel", "wheel of a and more"] {
         let reason = damage(|_, entry| fs_err::write(entry.join(WHEEL), bytes).unwrap());
         let found = bytes.len() as u64;
-        assert_eq!(
-            reason,
-            Damage::WrongSize {
-                name: "wheel.whl".to_owned(),
-                expected: 10,
-                found
-            }
-        );
+        assert_eq!(reason, Damage::WrongSize { name: "wheel.whl".to_owned(), expected: 10, found });
     }
 }
 
@@ -91,10 +84,7 @@ fn a_link_to_the_right_bytes_is_still_damage() {
             }
             fs_err::os::unix::fs::symlink(&moved, &path).unwrap();
         });
-        assert!(
-            matches!(reason, Damage::NotAFile { .. }),
-            "{name}: {reason:?}"
-        );
+        assert!(matches!(reason, Damage::NotAFile { .. }), "{name}: {reason:?}");
     }
 }
 
@@ -132,19 +122,12 @@ fn a_manifest_cut_off_anywhere_is_found() {
     let whole = fs_err::read(sandbox.entry_folder("a").join("manifest.json")).unwrap();
     // The last byte is a line end, which carries no meaning. Each step stores the entry anew, hence the stride.
     for length in (0..whole.len() - 1).rev().step_by(7) {
-        fs_err::write(
-            sandbox.entry_folder("a").join("manifest.json"),
-            &whole[..length],
-        )
-        .unwrap();
+        fs_err::write(sandbox.entry_folder("a").join("manifest.json"), &whole[..length]).unwrap();
         let lookup = sandbox.get("a");
         let Lookup::Evicted { reason, .. } = lookup else {
             panic!("{length}: {lookup:?}");
         };
-        assert!(
-            matches!(reason, Damage::UnreadableManifest { .. }),
-            "{length}"
-        );
+        assert!(matches!(reason, Damage::UnreadableManifest { .. }), "{length}");
         sandbox.commit("a", 0);
     }
 }
@@ -183,8 +166,7 @@ fn the_manifest_of_another_entry_is_not_believed() {
 
 #[test]
 fn changed_meta_data_is_found() {
-    let reason =
-        damage(|sandbox, _| sandbox.edit_manifest("a", |m| m["meta"]["package"] = json!("b")));
+    let reason = damage(|sandbox, _| sandbox.edit_manifest("a", |m| m["meta"]["package"] = json!("b")));
     assert_eq!(reason, Damage::ChangedMeta);
     let reason = damage(|sandbox, _| sandbox.edit_manifest("a", |m| m["meta"] = json!(0.5)));
     assert_eq!(reason, Damage::ChangedMeta);
@@ -215,11 +197,7 @@ fn an_entry_of_a_newer_format_is_reported_and_never_touched() {
     let sandbox = Sandbox::new();
     sandbox.commit("a", 0);
     let folder = sandbox.entry_folder("a");
-    fs_err::write(
-        folder.join("manifest.json"),
-        r#"{"format": 2, "blobs": []}"#,
-    )
-    .unwrap();
+    fs_err::write(folder.join("manifest.json"), r#"{"format": 2, "blobs": []}"#).unwrap();
     fs_err::remove_file(folder.join(WHEEL)).unwrap();
     let before = snapshot(&folder);
 
@@ -227,19 +205,9 @@ fn an_entry_of_a_newer_format_is_reported_and_never_touched() {
     assert_eq!(sandbox.store.list().unwrap().newer, [key_of("a")]);
     let staging = sandbox.store.stage(&key_of("a")).unwrap();
     let refused = staging.commit(inputs("a"), json!({}), at(0));
-    assert!(matches!(
-        refused,
-        Err(Error::NewerFormat {
-            format: 2,
-            known: 1,
-            ..
-        })
-    ));
+    assert!(matches!(refused, Err(Error::NewerFormat { format: 2, known: 1, .. })));
     let guard = sandbox.exclusive();
-    let limits = cache::Limits {
-        max_bytes: Some(0),
-        max_age: None,
-    };
+    let limits = cache::Limits { max_bytes: Some(0), max_age: None };
     sandbox.store.gc(&guard, limits, at(1 << 40)).unwrap();
     let all = cache::Match::Prefix(&key_of("a").to_string()[..1]);
     sandbox.store.remove(&guard, &all).unwrap();
@@ -261,11 +229,7 @@ fn fields_added_by_a_newer_revision_are_skipped() {
 #[test]
 fn damage_reads_as_a_sentence_and_as_json() {
     let name = "a.so".to_owned();
-    let damage = Damage::WrongSize {
-        name,
-        expected: 2,
-        found: 1,
-    };
+    let damage = Damage::WrongSize { name, expected: 2, found: 1 };
     assert_eq!(damage.to_string(), "a.so has size 1 instead of 2");
     assert_eq!(
         serde_json::to_value(damage).unwrap(),

@@ -43,10 +43,7 @@ fn mount(arguments: &[&str]) -> bool {
 }
 
 fn run(program: &str, arguments: &[&str]) -> bool {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "only mount(8) can make a full disk to order"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "only mount(8) can make a full disk to order")]
     std::process::Command::new(program)
         .args(arguments)
         .stderr(std::process::Stdio::null())
@@ -107,10 +104,7 @@ fn gc_works_on_a_disk_without_room_for_one_more_file() {
     let guard = sandbox.exclusive();
     let full = (0..100).any(|n| fs_err::write(disk.path().join(format!("{n}")), "").is_err());
     assert!(full && sandbox.store.stage(&key_of("x")).is_err());
-    let limits = Limits {
-        max_bytes: Some(0),
-        max_age: None,
-    };
+    let limits = Limits { max_bytes: Some(0), max_age: None };
     let removed = sandbox.store.gc(&guard, limits, at(0)).unwrap();
     assert_eq!(removed.keys, [key_of("old")]);
     assert!(!sandbox.entry_folder("old").exists());
@@ -131,22 +125,9 @@ fn a_read_only_store_can_be_read_and_refuses_the_rest() {
     let store = sandbox.reopened();
     sandbox.hit("good");
     let lookup = sandbox.get("bad");
-    assert!(
-        matches!(
-            &lookup,
-            Lookup::Evicted {
-                reason: Damage::WrongSize { .. },
-                left: Some(_)
-            }
-        ),
-        "{lookup:?}"
-    );
+    assert!(matches!(&lookup, Lookup::Evicted { reason: Damage::WrongSize { .. }, left: Some(_) }), "{lookup:?}");
     let error = store.stage(&key_of("new")).unwrap_err();
-    assert_eq!(
-        error.io_kind(),
-        Some(ErrorKind::ReadOnlyFilesystem),
-        "{error:?}"
-    );
+    assert_eq!(error.io_kind(), Some(ErrorKind::ReadOnlyFilesystem), "{error:?}");
     let shared = store.try_lock(STORE_LOCK, Mode::Shared).unwrap().unwrap();
     assert!(shared.degraded().is_some(), "there is no lock file to lock");
     assert!(store.try_lock(STORE_LOCK, Mode::Exclusive).is_err());
@@ -161,11 +142,7 @@ fn a_read_only_store_with_a_lock_file_is_locked_for_reading() {
     let sandbox = Sandbox::under(disk.path());
     drop(sandbox.exclusive());
     disk.remount("ro");
-    let shared = sandbox
-        .store
-        .try_lock(STORE_LOCK, Mode::Shared)
-        .unwrap()
-        .unwrap();
+    let shared = sandbox.store.try_lock(STORE_LOCK, Mode::Shared).unwrap().unwrap();
     assert_eq!(shared.degraded(), None);
 }
 
@@ -179,11 +156,7 @@ fn an_empty_read_only_folder_is_an_empty_store() {
     assert!(sandbox.is_miss("a"));
     assert!(sandbox.store.list().unwrap().entries.is_empty());
     assert!(sandbox.store.stage(&key_of("a")).is_err());
-    let shared = sandbox
-        .store
-        .try_lock(STORE_LOCK, Mode::Shared)
-        .unwrap()
-        .unwrap();
+    let shared = sandbox.store.try_lock(STORE_LOCK, Mode::Shared).unwrap().unwrap();
     assert!(shared.degraded().is_some());
 }
 
@@ -208,10 +181,7 @@ fn an_entry_in_a_lower_image_layer_can_be_evicted_replaced_and_removed() {
     sandbox.hit("a");
     fs_err::write(sandbox.entry_folder("a").join("files/wheel.whl"), "bad").unwrap();
     let lookup = sandbox.get("a");
-    assert!(
-        matches!(lookup, Lookup::Evicted { left: None, .. }),
-        "{lookup:?}"
-    );
+    assert!(matches!(lookup, Lookup::Evicted { left: None, .. }), "{lookup:?}");
     sandbox.commit("a", 1);
     sandbox.hit("a");
     let all = Match::Where(&|_| true);

@@ -42,14 +42,8 @@ fn the_layout_on_disk_is_the_documented_one() {
     let sandbox = Sandbox::new();
     sandbox.commit("mmcv", 0);
     let root = sandbox.store.root();
-    assert_eq!(
-        names(root),
-        ["CACHEDIR.TAG", "artifacts-v1", "locks", "tmp"]
-    );
-    assert_eq!(
-        names(&sandbox.entry_folder("mmcv")),
-        ["files", "inputs.json", "last-used", "manifest.json"]
-    );
+    assert_eq!(names(root), ["CACHEDIR.TAG", "artifacts-v1", "locks", "tmp"]);
+    assert_eq!(names(&sandbox.entry_folder("mmcv")), ["files", "inputs.json", "last-used", "manifest.json"]);
     assert!(sandbox.tmp_names().is_empty());
     let tag = fs_err::read_to_string(root.join("CACHEDIR.TAG")).unwrap();
     assert!(tag.starts_with("Signature: 8a477f597d28d172789f06886806bc55\n"));
@@ -68,10 +62,7 @@ fn an_added_file_is_a_copy_that_keeps_its_mode() {
     fs_err::write(source.path(), "second").unwrap();
     let path = entry.file("bin/tool ü").unwrap();
     assert_eq!(fs_err::read(&path).unwrap(), b"first");
-    assert_eq!(
-        fs_err::metadata(&path).unwrap().permissions().mode() & 0o777,
-        0o755
-    );
+    assert_eq!(fs_err::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
     assert_eq!(sandbox.hit("a"), entry);
 }
 
@@ -83,10 +74,7 @@ fn a_name_that_leaves_the_entry_or_is_taken_is_refused() {
     staging.add_file(source.path(), "taken").unwrap();
     for name in ["../x", "/x", "", "taken"] {
         let result = staging.add_file(source.path(), name);
-        assert!(
-            matches!(result, Err(Error::BadFile { .. })),
-            "{name}: {result:?}"
-        );
+        assert!(matches!(result, Err(Error::BadFile { .. })), "{name}: {result:?}");
     }
 }
 
@@ -104,9 +92,7 @@ fn a_link_cannot_be_stored() {
 fn a_missing_source_file_is_an_error_with_its_path() {
     let sandbox = Sandbox::new();
     let staging = sandbox.store.stage(&key_of("a")).unwrap();
-    let error = staging
-        .add_file(Path::new("/no/such/file"), "a")
-        .unwrap_err();
+    let error = staging.add_file(Path::new("/no/such/file"), "a").unwrap_err();
     assert!(error.to_string().contains("/no/such/file"), "{error}");
 }
 
@@ -149,10 +135,7 @@ fn a_hit_moves_the_time_of_last_use() {
     sandbox.commit("a", 10);
     let used = || sandbox.store.list().unwrap().entries[0].last_used;
     assert_eq!(used(), at(10));
-    assert!(matches!(
-        sandbox.store.get(&key_of("a"), at(77)),
-        Ok(Lookup::Hit(_))
-    ));
+    assert!(matches!(sandbox.store.get(&key_of("a"), at(77)), Ok(Lookup::Hit(_))));
     assert_eq!(used(), at(77));
     fs_err::remove_file(sandbox.entry_folder("a").join("last-used")).unwrap();
     assert_eq!(used(), at(10), "without the marker the commit counts");
@@ -164,10 +147,7 @@ fn a_foreign_file_in_the_bucket_is_left_alone() {
     sandbox.commit("a", 0);
     let note = sandbox.store.root().join("artifacts-v1/notes.txt");
     fs_err::write(&note, "mine").unwrap();
-    sandbox
-        .store
-        .gc(&sandbox.exclusive(), cache::Limits::default(), at(0))
-        .unwrap();
+    sandbox.store.gc(&sandbox.exclusive(), cache::Limits::default(), at(0)).unwrap();
     assert_eq!(sandbox.keys(), [key_of("a")]);
     assert!(note.exists());
 }

@@ -9,17 +9,9 @@ fn shared_locks_go_together_and_exclude_an_exclusive_one() {
     let Sandbox { store, .. } = &Sandbox::new();
     let one = store.try_lock(STORE_LOCK, Mode::Shared).unwrap().unwrap();
     let two = store.try_lock(STORE_LOCK, Mode::Shared).unwrap().unwrap();
-    assert!(
-        store
-            .try_lock(STORE_LOCK, Mode::Exclusive)
-            .unwrap()
-            .is_none()
-    );
+    assert!(store.try_lock(STORE_LOCK, Mode::Exclusive).unwrap().is_none());
     drop((one, two));
-    let alone = store
-        .try_lock(STORE_LOCK, Mode::Exclusive)
-        .unwrap()
-        .unwrap();
+    let alone = store.try_lock(STORE_LOCK, Mode::Exclusive).unwrap().unwrap();
     assert_eq!((alone.mode(), alone.degraded()), (Mode::Exclusive, None));
     assert!(store.try_lock(STORE_LOCK, Mode::Shared).unwrap().is_none());
     assert!(store.try_lock("other", Mode::Exclusive).unwrap().is_some());
@@ -32,11 +24,7 @@ fn the_caller_hears_that_it_waits_and_may_give_up() {
     let mut heard = Vec::new();
     let result = store.lock("a", Mode::Shared, |waited| {
         heard.push(waited);
-        if waited > Duration::from_millis(60) {
-            Wait::GiveUp
-        } else {
-            Wait::Again
-        }
+        if waited > Duration::from_millis(60) { Wait::GiveUp } else { Wait::Again }
     });
     assert!(matches!(result, Err(Error::Busy { waited, .. }) if waited == *heard.last().unwrap()));
     assert_eq!(heard[0], Duration::ZERO);
@@ -61,13 +49,7 @@ fn a_lock_vanishes_with_a_killed_process() {
     helper.wait_for("locked");
     assert!(sandbox.store.try_lock("a", Mode::Shared).unwrap().is_none());
     helper.kill();
-    assert!(
-        sandbox
-            .store
-            .try_lock("a", Mode::Exclusive)
-            .unwrap()
-            .is_some()
-    );
+    assert!(sandbox.store.try_lock("a", Mode::Exclusive).unwrap().is_some());
 }
 
 #[test]

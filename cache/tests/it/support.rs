@@ -31,17 +31,11 @@ impl Sandbox {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("cache of Zoë/キャッシュ");
-        Self {
-            store: Store::open(root).unwrap(),
-            _folder: Some(folder),
-        }
+        Self { store: Store::open(root).unwrap(), _folder: Some(folder) }
     }
 
     pub(crate) fn under(root: &Path) -> Self {
-        Self {
-            store: Store::open(root).unwrap(),
-            _folder: None,
-        }
+        Self { store: Store::open(root).unwrap(), _folder: None }
     }
 
     /// The store as a process that starts now would see it.
@@ -53,16 +47,10 @@ impl Sandbox {
     pub(crate) fn commit(&self, package: &str, now: u64) -> Entry {
         let staging = self.store.stage(&key_of(package)).unwrap();
         let lib = staging.path().join("pkg/lib/_ext.so");
-        fs_err::write(
-            staging.path().join("wheel.whl"),
-            format!("wheel of {package}"),
-        )
-        .unwrap();
+        fs_err::write(staging.path().join("wheel.whl"), format!("wheel of {package}")).unwrap();
         fs_err::create_dir_all(lib.parent().unwrap()).unwrap();
         fs_err::write(lib, vec![7; 100_000]).unwrap();
-        staging
-            .commit(inputs(package), json!({"package": package}), at(now))
-            .unwrap()
+        staging.commit(inputs(package), json!({"package": package}), at(now)).unwrap()
     }
 
     pub(crate) fn get(&self, package: &str) -> Lookup {
@@ -103,28 +91,18 @@ impl Sandbox {
     }
 
     pub(crate) fn exclusive(&self) -> Guard {
-        self.store
-            .lock(STORE_LOCK, Mode::Exclusive, |_| Wait::GiveUp)
-            .unwrap()
+        self.store.lock(STORE_LOCK, Mode::Exclusive, |_| Wait::GiveUp).unwrap()
     }
 
     pub(crate) fn keys(&self) -> Vec<Key> {
         let listing = self.store.list().unwrap();
-        listing
-            .entries
-            .iter()
-            .map(|record| record.key().clone())
-            .collect()
+        listing.entries.iter().map(|record| record.key().clone()).collect()
     }
 }
 
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs_err::read_dir(folder)
-        .map(|items| {
-            items
-                .map(|item| item.unwrap().file_name().into_string().unwrap())
-                .collect()
-        })
+        .map(|items| items.map(|item| item.unwrap().file_name().into_string().unwrap()).collect())
         .unwrap_or_default();
     names.sort();
     names
@@ -169,11 +147,7 @@ impl Helper {
         let mut stdin = child.stdin.take().unwrap();
         writeln!(stdin, "{}", root.to_str().unwrap()).unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        Self {
-            child,
-            stdin: Some(stdin),
-            stdout,
-        }
+        Self { child, stdin: Some(stdin), stdout }
     }
 
     /// Blocks until the helper said `word` on a line.
@@ -181,10 +155,7 @@ impl Helper {
         let mut line = String::new();
         while !line.contains(word) {
             line.clear();
-            assert!(
-                self.stdout.read_line(&mut line).unwrap() > 0,
-                "the helper ended without saying {word}"
-            );
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the helper ended without saying {word}");
         }
     }
 

@@ -17,34 +17,18 @@ const HEADER: u64 = 60;
 const MAX_LONG_NAMES: u64 = 16 << 20;
 const MAX_NAME: usize = 4096;
 
-pub(super) fn list(
-    source: &mut Source,
-    out: &mut Collector,
-    span: Span,
-    thin: bool,
-    scan_all: bool,
-) -> io::Result<()> {
+pub(super) fn list(source: &mut Source, out: &mut Collector, span: Span, thin: bool, scan_all: bool) -> io::Result<()> {
     let mut long_names = LongNames::default();
     let mut at = 8;
     while at < span.len() && !out.full {
         out.member = None;
         out.section = None;
         let Some(header) = member_header(source, span, &mut at)? else {
-            out.report(
-                span.start + at.min(span.len()),
-                Problem::Archive {
-                    reason: "a member header is damaged",
-                },
-            );
+            out.report(span.start + at.min(span.len()), Problem::Archive { reason: "a member header is damaged" });
             return Ok(());
         };
         let Some(size) = decimal(&header[48..58]) else {
-            out.report(
-                span.start + at,
-                Problem::Archive {
-                    reason: "a member size is no number",
-                },
-            );
+            out.report(span.start + at, Problem::Archive { reason: "a member size is no number" });
             return Ok(());
         };
         let body = at + HEADER;
@@ -54,39 +38,22 @@ pub(super) fn list(
             return Ok(());
         };
         if stored && data.len() < size {
-            out.report(
-                span.start + at,
-                Problem::Archive {
-                    reason: "the last member is cut off",
-                },
-            );
+            out.report(span.start + at, Problem::Archive { reason: "the last member is cut off" });
         }
         // Members start at even offsets.
-        at = if stored {
-            (body + data.len()).next_multiple_of(2)
-        } else {
-            body
-        };
+        at = if stored { (body + data.len()).next_multiple_of(2) } else { body };
         match name.as_slice() {
             b"/" | b"/SYM64/" => continue,
             b"//" => {
                 let end = data.start + data.len().min(MAX_LONG_NAMES);
-                long_names = LongNames::new(source.read(Span {
-                    start: data.start,
-                    end,
-                })?);
+                long_names = LongNames::new(source.read(Span { start: data.start, end })?);
                 continue;
             }
             _ => {}
         }
         if let Some(length) = name.strip_prefix(b"#1/").and_then(decimal) {
             let Some(rest) = data.clip(length, u64::MAX) else {
-                out.report(
-                    data.start,
-                    Problem::Archive {
-                        reason: "a member name is longer than the member",
-                    },
-                );
+                out.report(data.start, Problem::Archive { reason: "a member name is longer than the member" });
                 continue;
             };
             let shown = usize::try_from(length).unwrap_or(usize::MAX).min(MAX_NAME);
@@ -94,12 +61,7 @@ pub(super) fn list(
             data = rest;
         } else if let Some(offset) = name.strip_prefix(b"/").and_then(decimal) {
             name = long_names.get(offset).unwrap_or_else(|| {
-                out.report(
-                    data.start,
-                    Problem::Archive {
-                        reason: "a member name lies outside the name table",
-                    },
-                );
+                out.report(data.start, Problem::Archive { reason: "a member name lies outside the name table" });
                 b"?".to_vec()
             });
         } else if let Some(short) = name.strip_suffix(b"/") {

@@ -146,24 +146,13 @@ impl Elf {
             .filter(|&index| index != 0)
             .and_then(|index| sections.get(index))
             .and_then(|section| self.bytes_of(section))
-            .unwrap_or(Span {
-                start: self.span.start,
-                end: self.span.start,
-            });
-        Ok(Sections::Table {
-            sections,
-            names,
-            cut: count > MAX_SECTIONS,
-        })
+            .unwrap_or(Span { start: self.span.start, end: self.span.start });
+        Ok(Sections::Table { sections, names, cut: count > MAX_SECTIONS })
     }
 
     /// The part of the file that a section covers, cut to what is there; `None` if it has no bytes in the file.
     pub(crate) fn bytes_of(&self, section: &Section) -> Option<Span> {
-        if section.kind == NOBITS {
-            None
-        } else {
-            self.span.clip(section.offset, section.size)
-        }
+        if section.kind == NOBITS { None } else { self.span.clip(section.offset, section.size) }
     }
 
     /// The file ranges that are loaded at run time, cut to what is there.
@@ -182,11 +171,7 @@ impl Elf {
                 let Some(raw) = source.take::<32>(self.span, at)? else {
                     break;
                 };
-                (
-                    u32_at(&raw, 0),
-                    u64::from(u32_at(&raw, 4)),
-                    u64::from(u32_at(&raw, 16)),
-                )
+                (u32_at(&raw, 0), u64::from(u32_at(&raw, 4)), u64::from(u32_at(&raw, 16)))
             };
             if kind == SEGMENT_LOAD {
                 ranges.extend(self.span.clip(offset, size));
@@ -201,16 +186,8 @@ impl Elf {
             return Ok(None);
         };
         let tables = [
-            position(
-                self.section_offset,
-                sections.len() as u64,
-                self.section_size,
-            ),
-            position(
-                self.segment_offset,
-                u64::from(self.segment_count),
-                self.segment_size,
-            ),
+            position(self.section_offset, sections.len() as u64, self.section_size),
+            position(self.segment_offset, u64::from(self.segment_count), self.segment_size),
         ];
         let bodies = sections
             .iter()
@@ -248,11 +225,7 @@ impl Elf {
 }
 
 /// The start of a section's name, up to 64 bytes, which is more than any name that matters to a listing.
-pub(crate) fn short_name(
-    source: &mut Source,
-    names: Span,
-    section: &Section,
-) -> io::Result<Vec<u8>> {
+pub(crate) fn short_name(source: &mut Source, names: Span, section: &Section) -> io::Result<Vec<u8>> {
     let Some(name) = names.clip(u64::from(section.name), 64) else {
         return Ok(Vec::new());
     };

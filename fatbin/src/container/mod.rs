@@ -25,11 +25,7 @@ pub(crate) fn detect(source: &mut Source, span: Span) -> io::Result<Option<Forma
     let start = source.peek(span.start, len)?;
     Ok(if start.starts_with(b"\x7fELF") {
         // The machine number has its place and byte order in every ELF.
-        Some(if u16_at(start, 18) == elf::MACHINE_CUDA {
-            Format::Cubin
-        } else {
-            Format::Elf
-        })
+        Some(if u16_at(start, 18) == elf::MACHINE_CUDA { Format::Cubin } else { Format::Elf })
     } else if start.starts_with(b"!<arch>\n") {
         Some(Format::Archive)
     } else if start.starts_with(b"!<thin>\n") {
@@ -61,12 +57,7 @@ pub(crate) fn list(
         Format::Fatbin => walk::walk(source, out, span),
         Format::Pe | Format::Coff => pe::list(source, out, span, scan_all),
         Format::Archive | Format::ThinArchive if out.member.is_some() => {
-            out.report(
-                span.start,
-                Problem::Archive {
-                    reason: "an archive inside an archive is not followed",
-                },
-            );
+            out.report(span.start, Problem::Archive { reason: "an archive inside an archive is not followed" });
             Ok(())
         }
         Format::Archive | Format::ThinArchive => {

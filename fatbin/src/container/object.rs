@@ -44,22 +44,13 @@ impl Covered {
     }
 }
 
-pub(super) fn list_elf(
-    source: &mut Source,
-    out: &mut Collector,
-    span: Span,
-    scan_all: bool,
-) -> io::Result<()> {
+pub(super) fn list_elf(source: &mut Source, out: &mut Collector, span: Span, scan_all: bool) -> io::Result<()> {
     let Some(elf) = Elf::read(source, span)? else {
         out.report(span.start, Problem::ObjectHeader);
         return Ok(());
     };
     match elf.sections(source)? {
-        Sections::Table {
-            sections,
-            names,
-            cut,
-        } if names.len() != 0 => {
+        Sections::Table { sections, names, cut } if names.len() != 0 => {
             if cut {
                 out.report(span.start, Problem::LimitReached);
             }
@@ -92,11 +83,7 @@ fn walk_sections(
         let name = elf::short_name(source, names, section)?;
         let rank = rank(&name, usize::MAX);
         if rank.is_some() || (scan_all && section.kind != elf::NOBITS) {
-            chosen.push((
-                rank.unwrap_or(usize::MAX),
-                String::from_utf8_lossy(&name).into_owned(),
-                *section,
-            ));
+            chosen.push((rank.unwrap_or(usize::MAX), String::from_utf8_lossy(&name).into_owned(), *section));
         }
     }
     chosen.sort_by_key(|(rank, ..)| *rank);
@@ -108,11 +95,7 @@ fn walk_sections(
         let scanned = rank == usize::MAX;
         let at = elf.span.start.saturating_add(section.offset);
         out.section = Some(Arc::from(name));
-        out.found_by = if scanned {
-            FoundBy::Scan
-        } else {
-            FoundBy::Format
-        };
+        out.found_by = if scanned { FoundBy::Scan } else { FoundBy::Format };
         let Some(bytes) = readable(out, elf, &section, at, scanned) else {
             continue;
         };
@@ -132,13 +115,7 @@ fn walk_sections(
 }
 
 /// The bytes of a section, if it has some that can be read; reports what is amiss with one for GPU code.
-fn readable(
-    out: &mut Collector,
-    elf: &Elf,
-    section: &Section,
-    at: u64,
-    scanned: bool,
-) -> Option<Span> {
+fn readable(out: &mut Collector, elf: &Elf, section: &Section, at: u64, scanned: bool) -> Option<Span> {
     let problem = if section.kind == elf::NOBITS {
         Problem::SectionWithoutBytes
     } else if section.flags & elf::FLAG_COMPRESSED != 0 {
@@ -147,13 +124,7 @@ fn readable(
         let bytes = elf.bytes_of(section);
         let available = bytes.map_or(0, Span::len);
         if available < section.size && !scanned {
-            out.report(
-                at,
-                Problem::SectionTruncated {
-                    declared: section.size,
-                    available,
-                },
-            );
+            out.report(at, Problem::SectionTruncated { declared: section.size, available });
         }
         return bytes.filter(|bytes| bytes.len() != 0);
     };

@@ -29,12 +29,7 @@ pub(super) fn is_object(start: &[u8]) -> bool {
         && u16_at(start, 16) == 0
 }
 
-pub(super) fn list(
-    source: &mut Source,
-    out: &mut Collector,
-    span: Span,
-    scan_all: bool,
-) -> io::Result<()> {
+pub(super) fn list(source: &mut Source, out: &mut Collector, span: Span, scan_all: bool) -> io::Result<()> {
     let Some(header) = file_header(source, span)? else {
         out.report(span.start, Problem::ObjectHeader);
         return Ok(());
@@ -54,12 +49,7 @@ pub(super) fn list(
         let name = section_name(source, span, &raw, strings)?;
         let rank = rank(&name, NAME);
         if rank.is_some() || scan_all {
-            chosen.push((
-                rank.unwrap_or(usize::MAX),
-                text(&name),
-                u32_at(&raw, 20),
-                u32_at(&raw, 16),
-            ));
+            chosen.push((rank.unwrap_or(usize::MAX), text(&name), u32_at(&raw, 20), u32_at(&raw, 16)));
         }
     }
     chosen.sort_by_key(|(rank, ..)| *rank);
@@ -68,23 +58,10 @@ pub(super) fn list(
         let scanned = rank == usize::MAX;
         let (offset, size) = (u64::from(offset), u64::from(size));
         out.section = Some(Arc::from(name));
-        out.found_by = if scanned {
-            FoundBy::Scan
-        } else {
-            FoundBy::Format
-        };
-        let bytes = span.clip(offset, size).unwrap_or(Span {
-            start: span.end,
-            end: span.end,
-        });
+        out.found_by = if scanned { FoundBy::Scan } else { FoundBy::Format };
+        let bytes = span.clip(offset, size).unwrap_or(Span { start: span.end, end: span.end });
         if bytes.len() < size && !scanned {
-            out.report(
-                bytes.start,
-                Problem::SectionTruncated {
-                    declared: size,
-                    available: bytes.len(),
-                },
-            );
+            out.report(bytes.start, Problem::SectionTruncated { declared: size, available: bytes.len() });
         }
         if out.full || bytes.len() == 0 {
             continue;
@@ -103,31 +80,18 @@ pub(super) fn list(
 /// Where the file header is, relative to the file.
 fn file_header(source: &mut Source, span: Span) -> io::Result<Option<u64>> {
     let Some(start) = source.take::<64>(span, 0)? else {
-        return Ok(source
-            .take::<20>(span, 0)?
-            .filter(|start| is_object(start))
-            .map(|_| 0));
+        return Ok(source.take::<20>(span, 0)?.filter(|start| is_object(start)).map(|_| 0));
     };
     if is_object(&start) {
         return Ok(Some(0));
     }
     let offset = u64::from(u32_at(&start, 0x3c));
-    Ok(source
-        .take::<4>(span, offset)?
-        .filter(|magic| magic == b"PE\0\0")
-        .map(|_| offset + 4))
+    Ok(source.take::<4>(span, offset)?.filter(|magic| magic == b"PE\0\0").map(|_| offset + 4))
 }
 
-fn section_name(
-    source: &mut Source,
-    span: Span,
-    raw: &[u8; 40],
-    strings: u64,
-) -> io::Result<Vec<u8>> {
+fn section_name(source: &mut Source, span: Span, raw: &[u8; 40], strings: u64) -> io::Result<Vec<u8>> {
     let short = until_nul(&raw[..NAME]);
-    let offset = short
-        .strip_prefix(b"/")
-        .and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u64>().ok());
+    let offset = short.strip_prefix(b"/").and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u64>().ok());
     let long = offset.and_then(|offset| span.clip(strings.checked_add(offset)?, 64));
     let Some(long) = long else {
         return Ok(short.to_vec());

@@ -44,10 +44,7 @@ impl<'a> Iterator for Records<'a> {
             (Value::Short(short), rest)
         };
         self.rest = rest;
-        Some(Record {
-            attribute: head[1],
-            value,
-        })
+        Some(Record { attribute: head[1], value })
     }
 }
 
@@ -77,10 +74,7 @@ mod tests {
         let first = records.next().unwrap();
         assert_eq!((first.attribute, short(&first)), (9, Some(1)));
         let second = records.next().unwrap();
-        assert_eq!(
-            (second.attribute, of_symbol(&second)),
-            (0x2f, Some((11, 24)))
-        );
+        assert_eq!((second.attribute, of_symbol(&second)), (0x2f, Some((11, 24))));
         assert!(records.next().is_none() && records.is_spent());
     }
 

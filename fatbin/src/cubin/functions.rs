@@ -54,30 +54,18 @@ struct Info {
     frame: Option<u32>,
 }
 
-pub(super) fn read(
-    source: &mut Source,
-    out: &mut Collector,
-    tables: &Tables<'_>,
-    cubin: &mut Cubin,
-) -> io::Result<()> {
+pub(super) fn read(source: &mut Source, out: &mut Collector, tables: &Tables<'_>, cubin: &mut Cubin) -> io::Result<()> {
     let damaged = |out: &mut Collector, reason| out.report(0, Problem::CubinTable { reason });
-    let Some(symbols) = tables
-        .sections
-        .iter()
-        .find(|section| section.kind == elf::SYMBOLS)
-    else {
+    let Some(symbols) = tables.sections.iter().find(|section| section.kind == elf::SYMBOLS) else {
         damaged(out, "no symbol table");
         return Ok(());
     };
-    let linked = usize::try_from(symbols.link)
-        .ok()
-        .and_then(|index| tables.sections.get(index));
+    let linked = usize::try_from(symbols.link).ok().and_then(|index| tables.sections.get(index));
     let Some(linked) = linked else {
         damaged(out, "the symbol table links to no string table");
         return Ok(());
     };
-    let mut names =
-        Names::new(tables.bytes(source, out, tables.elf.bytes_of(linked), linked.size)?);
+    let mut names = Names::new(tables.bytes(source, out, tables.elf.bytes_of(linked), linked.size)?);
     let symbols = tables.bytes(source, out, tables.elf.bytes_of(symbols), symbols.size)?;
     let sizes = tables.sizes(source, out)?;
     let infos = tables.infos(source, out)?;
@@ -96,17 +84,9 @@ pub(super) fn read(
         let function = Function {
             name: String::from_utf8_lossy(name).into_owned(),
             registers: info.registers,
-            stack: info
-                .min_stack
-                .or(info.max_stack)
-                .or(info.frame)
-                .unwrap_or(0),
+            stack: info.min_stack.or(info.max_stack).or(info.frame).unwrap_or(0),
             shared,
-            shared_reserved: if keeps_reserved && shared >= RESERVED {
-                RESERVED
-            } else {
-                0
-            },
+            shared_reserved: if keeps_reserved && shared >= RESERVED { RESERVED } else { 0 },
             constant: sizes.constant.get(name).copied().unwrap_or(0),
             local: sizes.local.get(name).copied().unwrap_or(0),
             code_size: u64_at(symbol, 16),
@@ -131,22 +111,12 @@ impl Tables<'_> {
     ) -> io::Result<Vec<u8>> {
         let available = span.map_or(0, Span::len);
         if available < declared {
-            out.report(
-                0,
-                Problem::CubinTable {
-                    reason: "a table is cut off",
-                },
-            );
+            out.report(0, Problem::CubinTable { reason: "a table is cut off" });
         }
         match span {
             Some(span) if span.len() <= self.limit => source.read(span),
             Some(_) => {
-                out.report(
-                    0,
-                    Problem::CubinTable {
-                        reason: "a table is larger than the limit",
-                    },
-                );
+                out.report(0, Problem::CubinTable { reason: "a table is larger than the limit" });
                 Ok(Vec::new())
             }
             None => Ok(Vec::new()),
@@ -157,11 +127,7 @@ impl Tables<'_> {
         let mut names = Names::new(self.bytes(source, out, Some(self.names), 0)?);
         let mut sizes = Sizes::default();
         let mut unread = false;
-        for section in self
-            .sections
-            .iter()
-            .filter(|section| section.kind != elf::NULL)
-        {
+        for section in self.sections.iter().filter(|section| section.kind != elf::NULL) {
             let Some(name) = names.get(section.name) else {
                 unread = true;
                 continue;
@@ -178,12 +144,7 @@ impl Tables<'_> {
             }
         }
         if unread {
-            out.report(
-                0,
-                Problem::CubinTable {
-                    reason: "a section's name cannot be read",
-                },
-            );
+            out.report(0, Problem::CubinTable { reason: "a section's name cannot be read" });
         }
         Ok(sizes)
     }
@@ -209,12 +170,7 @@ impl Tables<'_> {
             slot(infos.entry(symbol).or_default(), value);
         }
         if !records.is_spent() {
-            out.report(
-                0,
-                Problem::CubinTable {
-                    reason: ".nv.info ends inside a record",
-                },
-            );
+            out.report(0, Problem::CubinTable { reason: ".nv.info ends inside a record" });
         }
         Ok(infos)
     }

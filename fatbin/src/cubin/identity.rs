@@ -67,25 +67,14 @@ impl Known {
             let bytes = bytes.and_then(|bytes| bytes.clip(0, MAX_SMALL));
             bytes.map_or(Ok(Vec::new()), |bytes| source.read(bytes))
         };
-        let (compat, tool, version) =
-            (small(self.compat)?, small(self.tool)?, small(self.version)?);
+        let (compat, tool, version) = (small(self.compat)?, small(self.tool)?, small(self.version)?);
         let mut producer = notes::tool(&tool).unwrap_or_default();
         if producer.toolkit.is_none() {
-            let old = (elf.abi < 8)
-                .then(|| Toolkit::from_tenths(elf.version & 0xff))
-                .flatten();
+            let old = (elf.abi < 8).then(|| Toolkit::from_tenths(elf.version & 0xff)).flatten();
             producer.toolkit = notes::toolkit(&version).or(old);
         }
-        let number = if elf.abi < 8 {
-            elf.flags & 0xff
-        } else {
-            elf.flags >> 8 & 0xff
-        };
-        let flag = if elf.abi < 8 {
-            FLAG_A_ABI_7
-        } else {
-            FLAG_A_ABI_8
-        };
+        let number = if elf.abi < 8 { elf.flags & 0xff } else { elf.flags >> 8 & 0xff };
+        let flag = if elf.abi < 8 { FLAG_A_ABI_7 } else { FLAG_A_ABI_8 };
         let suffix = if number < FIRST_WITH_SUFFIX {
             Suffix::None
         } else if elf.flags & flag != 0 || compat_says_a(&compat) {
@@ -95,23 +84,17 @@ impl Known {
         } else {
             Suffix::None
         };
-        Ok(Identity {
-            arch: Arch::new(number, suffix),
-            producer,
-        })
+        Ok(Identity { arch: Arch::new(number, suffix), producer })
     }
 }
 
 fn compat_says_a(compat: &[u8]) -> bool {
-    Records::new(compat)
-        .any(|record| record.attribute == COMPAT_SUFFIX_A && attributes::short(&record) == Some(1))
+    Records::new(compat).any(|record| record.attribute == COMPAT_SUFFIX_A && attributes::short(&record) == Some(1))
 }
 
 /// No structure holds the family suffix; the command line of the maker does.
 fn names_family(producer: &Producer, number: u32) -> bool {
     let family = Ok(Arch::new(number, Suffix::F));
     let options = producer.options.as_deref().unwrap_or_default();
-    options
-        .split_ascii_whitespace()
-        .any(|word| word.parse() == family)
+    options.split_ascii_whitespace().any(|word| word.parse() == family)
 }

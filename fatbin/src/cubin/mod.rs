@@ -76,17 +76,10 @@ pub(crate) fn list(source: &mut Source, out: &mut Collector, span: Span) -> io::
         return Ok(());
     };
     let known = match elf.sections(source)? {
-        Sections::Table {
-            sections, names, ..
-        } => identity::Known::find(source, &sections, names)?,
+        Sections::Table { sections, names, .. } => identity::Known::find(source, &sections, names)?,
         Sections::Absent => identity::Known::default(),
         Sections::Outside => {
-            out.report(
-                span.start,
-                Problem::CubinTable {
-                    reason: "the section table lies outside the file",
-                },
-            );
+            out.report(span.start, Problem::CubinTable { reason: "the section table lies outside the file" });
             identity::Known::default()
         }
     };
@@ -100,10 +93,7 @@ pub(crate) fn list(source: &mut Source, out: &mut Collector, span: Span) -> io::
         offset: span.start,
         kind: Kind::Elf,
         arch: identity.arch,
-        code_version: CodeVersion {
-            major: 1,
-            minor: u16::from(elf.abi),
-        },
+        code_version: CodeVersion { major: 1, minor: u16::from(elf.abi) },
         compression: Compression::None,
         payload: Payload {
             offset: span.start,
@@ -126,12 +116,7 @@ pub(crate) fn list(source: &mut Source, out: &mut Collector, span: Span) -> io::
 }
 
 /// Reads a cubin deep. `limit` bounds each of its tables. `None` if it is no GPU ELF.
-pub(crate) fn read(
-    source: &mut Source,
-    out: &mut Collector,
-    span: Span,
-    limit: u64,
-) -> io::Result<Option<Cubin>> {
+pub(crate) fn read(source: &mut Source, out: &mut Collector, span: Span, limit: u64) -> io::Result<Option<Cubin>> {
     let Some(elf) = Elf::read(source, span)? else {
         return Ok(None);
     };
@@ -139,30 +124,11 @@ pub(crate) fn read(
         return Ok(None);
     }
     let (sections, names) = match elf.sections(source)? {
-        Sections::Table {
-            sections, names, ..
-        } => (sections, names),
-        Sections::Absent => (
-            Vec::new(),
-            Span {
-                start: span.start,
-                end: span.start,
-            },
-        ),
+        Sections::Table { sections, names, .. } => (sections, names),
+        Sections::Absent => (Vec::new(), Span { start: span.start, end: span.start }),
         Sections::Outside => {
-            out.report(
-                0,
-                Problem::CubinTable {
-                    reason: "the section table lies outside the file",
-                },
-            );
-            (
-                Vec::new(),
-                Span {
-                    start: span.start,
-                    end: span.start,
-                },
-            )
+            out.report(0, Problem::CubinTable { reason: "the section table lies outside the file" });
+            (Vec::new(), Span { start: span.start, end: span.start })
         }
     };
     let known = identity::Known::find(source, &sections, names)?;
@@ -175,13 +141,7 @@ pub(crate) fn read(
         kernels: Vec::new(),
         device_functions: Vec::new(),
     };
-    let tables = functions::Tables {
-        elf: &elf,
-        sections: &sections,
-        names,
-        info: known.info,
-        limit,
-    };
+    let tables = functions::Tables { elf: &elf, sections: &sections, names, info: known.info, limit };
     functions::read(source, out, &tables, &mut cubin)?;
     Ok(Some(cubin))
 }

@@ -28,11 +28,7 @@ impl Names {
         let shown = &rest[..rest.len().min(MAX_NAME).min(self.budget)];
         let name = until_nul(shown);
         self.budget -= name.len();
-        if name.len() == shown.len() {
-            None
-        } else {
-            Some(name)
-        }
+        if name.len() == shown.len() { None } else { Some(name) }
     }
 }
 

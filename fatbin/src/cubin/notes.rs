@@ -14,9 +14,7 @@ pub(super) fn tool(section: &[u8]) -> Option<Producer> {
     let note = description(section)?;
     let texts = note.get(TEXTS..)?;
     let text_of = |field: usize| {
-        let offset = usize::try_from(u32_at(note, field))
-            .ok()
-            .filter(|&offset| offset != 0)?;
+        let offset = usize::try_from(u32_at(note, field)).ok().filter(|&offset| offset != 0)?;
         Some(text(texts.get(offset..)?).trim().to_owned()).filter(|text| !text.is_empty())
     };
     Some(Producer {
@@ -43,12 +41,7 @@ fn description(section: &[u8]) -> Option<&[u8]> {
 mod tests {
     #[test]
     fn odd_notes_tell_nothing() {
-        for section in [
-            &[][..],
-            &[0xff; 40],
-            &[0; 12],
-            &[4, 0, 0, 0, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-        ] {
+        for section in [&[][..], &[0xff; 40], &[0; 12], &[4, 0, 0, 0, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]] {
             assert!(super::tool(section).is_none());
             assert!(super::toolkit(section).is_none());
         }

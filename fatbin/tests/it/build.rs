@@ -93,11 +93,7 @@ impl Entry {
         let mut payload = self.payload.clone();
         pad(&mut payload, 8);
         let size = self.size.unwrap_or(payload.len() as u64);
-        let mut bytes = self.head(
-            self.header_size.unwrap_or(64 + length(&tail)),
-            size,
-            options,
-        );
+        let mut bytes = self.head(self.header_size.unwrap_or(64 + length(&tail)), size, options);
         bytes.extend(tail);
         bytes.extend(payload);
         bytes
@@ -121,11 +117,7 @@ pub(crate) fn table(records: &[Vec<u8>]) -> Vec<u8> {
     let records_size: usize = records.iter().map(Vec::len).sum();
     let mut bytes = Vec::new();
     bytes.extend(u32::try_from(records.len()).expect("few").to_le_bytes());
-    bytes.extend(
-        u32::try_from(records_size + 8)
-            .expect("small")
-            .to_le_bytes(),
-    );
+    bytes.extend(u32::try_from(records_size + 8).expect("small").to_le_bytes());
     bytes.extend(records.concat());
     bytes
 }
@@ -199,10 +191,7 @@ pub(crate) fn elf(sections: &[(&str, u32, &[u8])]) -> Vec<u8> {
     add(0, 3, bytes.len(), names.len());
     bytes.extend(&names);
     pad(&mut bytes, 8);
-    let (table_at, count) = (
-        bytes.len() as u64,
-        u16::try_from(table.len() / 64).expect("few"),
-    );
+    let (table_at, count) = (bytes.len() as u64, u16::try_from(table.len() / 64).expect("few"));
     bytes.extend(table);
     bytes[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
     bytes[16..20].copy_from_slice(&[1, 0, 62, 0]);
@@ -225,11 +214,7 @@ fn coff(at: usize, sections: &[(&str, &[u8])]) -> Vec<u8> {
         let mut header = [0; 40];
         header[..name.len()].copy_from_slice(name.as_bytes());
         header[16..20].copy_from_slice(&length(data).to_le_bytes());
-        header[20..24].copy_from_slice(
-            &u32::try_from(start + bodies.len())
-                .expect("small")
-                .to_le_bytes(),
-        );
+        header[20..24].copy_from_slice(&u32::try_from(start + bodies.len()).expect("small").to_le_bytes());
         bytes.extend(header);
         bodies.extend(*data);
     }

@@ -29,17 +29,10 @@ impl ReadAt for Counted<'_> {
 
 /// Lists and reads deep whatever the bytes hold; the listing, if they have a known format.
 fn exercise(bytes: &[u8]) -> Option<Listing> {
-    let counted = Counted {
-        bytes,
-        read: AtomicU64::new(0),
-    };
+    let counted = Counted { bytes, read: AtomicU64::new(0) };
     let listing = fatbin::list(&counted, &Options::default().scan_all(true)).ok()?;
     let read = counted.read.load(Ordering::Relaxed);
-    assert!(
-        read <= 8 * bytes.len() as u64 + 65_536,
-        "listing {} bytes read {read}",
-        bytes.len()
-    );
+    assert!(read <= 8 * bytes.len() as u64 + 65_536, "listing {} bytes read {read}", bytes.len());
     let limits = Limits::default().max_payload(16 << 20);
     let mut extractor = Extractor::new(bytes, limits);
     for entry in &listing.entries {
@@ -75,10 +68,7 @@ fn truncated_files_give_entries_of_the_whole_file_or_fewer() {
             };
             assert!(listing.entries.len() <= all, "{name} cut at {end}");
             // An object may lose all of its code with the section table; it then says so.
-            assert!(
-                listing.entries.len() == all || !listing.complete,
-                "{name} cut at {end}"
-            );
+            assert!(listing.entries.len() == all || !listing.complete, "{name} cut at {end}");
         }
     }
 }
@@ -118,18 +108,9 @@ fn files_with_extreme_fields_give_an_answer() {
 #[test]
 fn headers_with_every_byte_changed_give_an_answer() {
     // Container, fatbin and entry headers decide everything, so they get more than their random share.
-    for name in [
-        "v17_a.fatbin",
-        "v18_sm90a.cubin",
-        "v20_abi7_sm90a.cubin",
-        "v11_lineinfo_name8.o",
-        "v16_lib.a",
-    ] {
+    for name in ["v17_a.fatbin", "v18_sm90a.cubin", "v20_abi7_sm90a.cubin", "v11_lineinfo_name8.o", "v16_lib.a"] {
         let whole = vector(name);
-        let headers = whole
-            .windows(4)
-            .position(|bytes| bytes == [0x50, 0xed, 0x55, 0xba])
-            .unwrap_or(0);
+        let headers = whole.windows(4).position(|bytes| bytes == [0x50, 0xed, 0x55, 0xba]).unwrap_or(0);
         for at in (0..160).chain(headers..headers + 160) {
             for value in [0, 0xff, whole[at] ^ 0x80, whole[at].wrapping_add(1)] {
                 let mut bytes = whole.clone();

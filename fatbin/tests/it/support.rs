@@ -31,20 +31,12 @@ pub(crate) fn list(bytes: &[u8]) -> Listing {
 
 /// Entries as `kind arch`, for short comparisons.
 pub(crate) fn shown(listing: &Listing) -> Vec<String> {
-    listing
-        .entries
-        .iter()
-        .map(|entry| format!("{} {}", entry.kind, entry.arch))
-        .collect()
+    listing.entries.iter().map(|entry| format!("{} {}", entry.kind, entry.arch)).collect()
 }
 
 /// The problems of a listing, without their places.
 pub(crate) fn problems(listing: &Listing) -> Vec<Problem> {
-    listing
-        .diagnostics
-        .iter()
-        .map(|diagnostic| diagnostic.problem.clone())
-        .collect()
+    listing.diagnostics.iter().map(|diagnostic| diagnostic.problem.clone()).collect()
 }
 
 /// The whole of `.nv_fatbin` of the first vector: one fatbin with one cubin for `sm_80`.

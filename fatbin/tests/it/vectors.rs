@@ -24,14 +24,9 @@ fn header(entry: &Entry) -> Value {
         Kind::Nvvm => "nvvmOptions",
         _ => "options",
     };
-    let texts = [
-        ("member", entry.member.as_deref()),
-        ("identifier", entry.identifier.as_deref()),
-    ];
+    let texts = [("member", entry.member.as_deref()), ("identifier", entry.identifier.as_deref())];
     // The tool cuts blanks at the end of options.
-    let texts = texts
-        .into_iter()
-        .chain([(options, entry.options.as_deref().map(str::trim_end))]);
+    let texts = texts.into_iter().chain([(options, entry.options.as_deref().map(str::trim_end))]);
     for (field, text) in texts {
         if let Some(text) = text {
             fields[field] = json!(text);
@@ -46,10 +41,7 @@ fn header(entry: &Entry) -> Value {
 /// All cubins of a listing, read deep.
 fn cubins(bytes: &[u8], listing: &Listing) -> Vec<Cubin> {
     let mut extractor = Extractor::new(bytes, Limits::default());
-    let elf = listing
-        .entries
-        .iter()
-        .filter(|entry| entry.kind == Kind::Elf);
+    let elf = listing.entries.iter().filter(|entry| entry.kind == Kind::Elf);
     elf.map(|entry| {
         let inspection = extractor.inspect(entry).expect("a whole image");
         assert_eq!(inspection.diagnostics, []);
@@ -111,28 +103,16 @@ fn kernels_and_their_resources_equal_the_tools() {
             .iter()
             .map(|cubin| {
                 let kernels = cubin.kernels.iter().map(|function| row(function, true));
-                kernels
-                    .chain(
-                        cubin
-                            .device_functions
-                            .iter()
-                            .map(|function| row(function, false)),
-                    )
-                    .collect()
+                kernels.chain(cubin.device_functions.iter().map(|function| row(function, false))).collect()
             })
             .collect();
         let wanted: Vec<BTreeMap<String, Value>> = file["resource_usage"]
             .as_array()
             .expect("an array")
             .iter()
-            .map(|cubin| {
-                serde_json::from_value(cubin["functions"].clone()).expect("functions by name")
-            })
+            .map(|cubin| serde_json::from_value(cubin["functions"].clone()).expect("functions by name"))
             .map(|mut functions: BTreeMap<String, Value>| {
-                for row in functions
-                    .values_mut()
-                    .filter(|row| row.get("const0").is_none())
-                {
+                for row in functions.values_mut().filter(|row| row.get("const0").is_none()) {
                     row["reg"] = Value::Null;
                 }
                 functions
@@ -140,16 +120,15 @@ fn kernels_and_their_resources_equal_the_tools() {
             .collect();
         assert_eq!(found, wanted, "{name}");
         let names = |functions: &[Function]| {
-            let mut names: Vec<String> = functions
-                .iter()
-                .map(|function| function.name.clone())
-                .collect();
+            let mut names: Vec<String> = functions.iter().map(|function| function.name.clone()).collect();
             names.sort();
             names
         };
         let symbols: Vec<Value> = cubins
             .iter()
-            .map(|cubin| json!({ "kernels": names(&cubin.kernels), "device_functions": names(&cubin.device_functions) }))
+            .map(
+                |cubin| json!({ "kernels": names(&cubin.kernels), "device_functions": names(&cubin.device_functions) }),
+            )
             .collect();
         assert_eq!(Value::Array(symbols), file["symbols"], "{name}");
     }
@@ -191,20 +170,10 @@ fn fatbins_start_where_sections_do() {
     for (name, file) in expected() {
         let listing = list(&vector(&name));
         for section in file["sections"].as_array().into_iter().flatten() {
-            let (title, start) = (
-                section["name"].as_str().expect("a name"),
-                section["offset"].as_u64(),
-            );
+            let (title, start) = (section["name"].as_str().expect("a name"), section["offset"].as_u64());
             if [".nv_fatbin", "__nv_relfatbin"].contains(&title) {
-                let first = listing
-                    .entries
-                    .iter()
-                    .find(|entry| entry.section.as_deref() == Some(title));
-                assert_eq!(
-                    first.and_then(|entry| entry.fatbin),
-                    start,
-                    "{name} {title}"
-                );
+                let first = listing.entries.iter().find(|entry| entry.section.as_deref() == Some(title));
+                assert_eq!(first.and_then(|entry| entry.fatbin), start, "{name} {title}");
             }
         }
     }
@@ -217,39 +186,15 @@ fn a_bare_cubin_tells_its_maker_in_both_abis() {
         let listing = list(&bytes);
         let cubin = cubins(&bytes, &listing).remove(0);
         let toolkit = cubin.producer.toolkit.expect("a toolkit").to_string();
-        (
-            cubin.arch.to_string(),
-            cubin.abi,
-            cubin.relocatable,
-            toolkit,
-            cubin.producer.options,
-        )
+        (cubin.arch.to_string(), cubin.abi, cubin.relocatable, toolkit, cubin.producer.options)
     };
     let options = |text: &str| Some(text.to_owned());
-    assert_eq!(
-        shown("v18_sm90a.cubin"),
-        (
-            "sm_90a".into(),
-            8,
-            false,
-            "13.0.88".into(),
-            options("-arch sm_90a -m 64")
-        )
-    );
+    assert_eq!(shown("v18_sm90a.cubin"), ("sm_90a".into(), 8, false, "13.0.88".into(), options("-arch sm_90a -m 64")));
     assert_eq!(
         shown("v19_rel_sm80.cubin"),
-        (
-            "sm_80".into(),
-            8,
-            true,
-            "13.0.88".into(),
-            options("-arch sm_80 -m 64 -c")
-        )
+        ("sm_80".into(), 8, true, "13.0.88".into(), options("-arch sm_80 -m 64 -c"))
     );
-    assert_eq!(
-        shown("v20_abi7_sm90a.cubin"),
-        ("sm_90a".into(), 7, false, "12.4".into(), None)
-    );
+    assert_eq!(shown("v20_abi7_sm90a.cubin"), ("sm_90a".into(), 7, false, "12.4".into(), None));
 }
 
 #[test]
@@ -257,36 +202,20 @@ fn reserved_shared_memory_is_told_apart_from_sm_90_on() {
     let bytes = vector("v03_sm90_90a_ptx90a.o");
     for cubin in cubins(&bytes, &list(&bytes)) {
         let kernel = &cubin.kernels[0];
-        assert_eq!(
-            (kernel.shared, kernel.shared_static()),
-            (1536, 512),
-            "{}",
-            kernel.name
-        );
+        assert_eq!((kernel.shared, kernel.shared_static()), (1536, 512), "{}", kernel.name);
     }
     let bytes = vector("v01_sm80.o");
     let cubin = cubins(&bytes, &list(&bytes)).remove(0);
-    assert_eq!(
-        (cubin.kernels[0].shared, cubin.kernels[0].shared_static()),
-        (512, 512)
-    );
+    assert_eq!((cubin.kernels[0].shared, cubin.kernels[0].shared_static()), (512, 512));
 }
 
 #[test]
 fn ptx_tells_version_target_and_kernels() {
     let bytes = vector("v05_sm103a_120_121_ptx120f.o");
     let listing = list(&bytes);
-    let entry = listing
-        .entries
-        .iter()
-        .find(|entry| entry.kind == Kind::Ptx)
-        .expect("PTX");
-    let inspection = Extractor::new(bytes.as_slice(), Limits::default())
-        .inspect(entry)
-        .expect("whole");
-    let Contents::Ptx(ptx) = inspection.contents else {
-        panic!("PTX")
-    };
+    let entry = listing.entries.iter().find(|entry| entry.kind == Kind::Ptx).expect("PTX");
+    let inspection = Extractor::new(bytes.as_slice(), Limits::default()).inspect(entry).expect("whole");
+    let Contents::Ptx(ptx) = inspection.contents else { panic!("PTX") };
     assert_eq!(ptx.version.expect("a version").to_string(), "9.0");
     assert_eq!(ptx.target, Some(entry.arch));
     assert_eq!(ptx.kernels, ["k8"]);
@@ -303,10 +232,7 @@ fn lto_code_is_listed_with_its_options_and_comes_out_as_stored() {
     assert!(entry.is_opaque());
     let mut extractor = Extractor::new(bytes.as_slice(), Limits::default());
     assert_eq!(extractor.bytes(entry).expect("whole").len(), 0x7c2);
-    assert_eq!(
-        extractor.inspect(entry).expect("whole").contents,
-        Contents::Opaque
-    );
+    assert_eq!(extractor.inspect(entry).expect("whole").contents, Contents::Opaque);
 }
 
 #[test]
