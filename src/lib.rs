@@ -1,4 +1,6 @@
 //! The map of cuwright: flow, layers, modules.
 
+pub mod compat;
 pub mod domain;
 pub mod sys;
+pub mod targets;
