@@ -107,10 +107,10 @@ const LOST_ZERO: &str = "cuwright::target::lost_zero";
 pub fn parse_list(origin: &Origin, text: &str) -> Result<Vec<Spanned>, Problems> {
     let mut items: Vec<Spanned> = Vec::new();
     let mut problems = Vec::new();
-    for token in tokens(text) {
-        match token.and_then(|(word, range)| read(&word).map(|item| (item, range.clone())).map_err(|f| (f, range))) {
-            Ok((item, range)) => items.push(Spanned { item, range }),
-            Err((fault, range)) => {
+    for (range, word) in tokens(text) {
+        match word.and_then(|word| read(&word)) {
+            Ok(item) => items.push(Spanned { item, range }),
+            Err(fault) => {
                 let (fault, range) = join_product(text, &mut items, fault, range);
                 let problem = Problem::new(fault.code, origin.exit, fault.message).help(fault.help);
                 let problem = fault.why.into_iter().fold(problem, Problem::why);
@@ -121,7 +121,7 @@ pub fn parse_list(origin: &Origin, text: &str) -> Result<Vec<Spanned>, Problems>
     Problems::check(problems).map(|()| items)
 }
 
-type Token = Result<(String, Range<usize>), (Fault, Range<usize>)>;
+type Token = (Range<usize>, Result<String, Fault>);
 
 /// The words of the list with their places; quotes are taken off.
 fn tokens(text: &str) -> Vec<Token> {
@@ -134,17 +134,17 @@ fn tokens(text: &str) -> Vec<Token> {
         if first == '"' || first == '\'' {
             let inner = start + 1;
             let Some(length) = text[inner..].find(first) else {
-                found.push(Err((unclosed(first), start..text.len())));
+                found.push((start..text.len(), Err(unclosed(first))));
                 break;
             };
             rest = inner + length + 1;
-            found.push(Ok((text[inner..inner + length].trim().to_owned(), start..rest)));
+            found.push((start..rest, Ok(text[inner..inner + length].trim().to_owned())));
         } else {
             rest = text[start..].find(separator).map_or(text.len(), |length| start + length);
-            found.push(Ok((text[start..rest].to_owned(), start..rest)));
+            found.push((start..rest, Ok(text[start..rest].to_owned())));
         }
     }
-    found.retain(|token| !matches!(token, Ok((word, _)) if word.is_empty()));
+    found.retain(|(_, word)| !matches!(word, Ok(word) if word.is_empty()));
     found
 }
 

@@ -1,0 +1,18 @@
+//! Facts about GPUs, toolkits, torch releases and drivers, and the rules that join them.
+//!
+//! Facts are data files with a source per row (`tables/`), embedded and parsed only when asked for. Pure: nothing here
+//! looks at a machine, so the same question has the same answer everywhere.
+
+mod driver;
+mod gpus;
+mod names;
+pub mod rules;
+pub mod support;
+mod table;
+mod toolkits;
+mod torch;
+
+pub use driver::DriverVersion;
+pub use gpus::{Candidate, Gpu, GpuLookup, PciGpu, examples, gpu_by_name, gpu_by_pci};
+pub use toolkits::{PtxIsa, Span, Toolkit, arch_span, newest, toolkit, toolkits};
+pub use torch::{HostBound, Torch, families, torch, torch_releases};

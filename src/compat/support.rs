@@ -1,0 +1,317 @@
+//! Whether a toolkit and a torch can build for an arch set, and what to do where they cannot.
+//!
+//! Everything wrong is reported at once: archs that share a cause share a problem. What is unknown to every table is a
+//! warning and works, since tables are always older than hardware.
+
+use super::rules::THOR;
+use super::toolkits::{self, Span, arch_span, toolkit};
+use super::torch::torch;
+use crate::domain::arch::{Arch, ArchSet, Capability};
+use crate::domain::exit::Exit;
+use crate::domain::problem::Problem;
+use crate::domain::version::CudaVersion;
+
+/// Code of an arch that a tool cannot build for.
+pub const UNSUPPORTED: &str = "cuwright::target::arch_unsupported";
+
+/// The toolkit that would compile.
+#[derive(Debug, Clone, Copy)]
+pub struct Compiler<'a> {
+    /// Its version.
+    pub version: CudaVersion,
+    /// What `nvcc --list-gpu-code` said; without it the table is asked.
+    pub gpu_codes: Option<&'a [String]>,
+}
+
+impl Compiler<'_> {
+    /// A release that is only asked about.
+    pub fn release(version: CudaVersion) -> Self {
+        Self { version, gpu_codes: None }
+    }
+
+    /// Whether it targets `arch`; `None` where neither it nor the table can tell.
+    pub fn knows(&self, arch: Arch) -> Option<bool> {
+        let row = toolkit(self.version);
+        if let Some(codes) = self.gpu_codes {
+            // nvcc lists plain names only, so a variant counts if its number is listed and the table does not deny it.
+            let listed = codes.contains(&arch.sm());
+            let number = codes.contains(&Arch::plain(arch.capability).sm());
+            return Some(listed || (number && row.is_none_or(|row| row.knows(arch))));
+        }
+        row.map(|row| row.knows(arch))
+    }
+
+    /// The archs without suffix that it targets, in order.
+    pub fn plain(&self) -> Vec<Arch> {
+        let mut archs: Vec<Arch> = match self.gpu_codes {
+            Some(codes) => codes.iter().filter_map(|code| Arch::from_code(code)).collect(),
+            None => toolkit(self.version).map(|row| row.plain().collect()).unwrap_or_default(),
+        };
+        archs.retain(|arch| arch.variant == crate::domain::arch::Variant::Plain);
+        archs.sort_unstable();
+        archs.dedup();
+        archs
+    }
+}
+
+/// Warnings about archs that no table knows.
+pub fn unknown(set: &ArchSet) -> Vec<String> {
+    set.iter()
+        .filter(|(arch, _)| arch_span(*arch).is_none())
+        .map(|(arch, _)| format!("{arch} is in no table of this cuwright and is used as written"))
+        .collect()
+}
+
+/// What of `set` the compiler cannot build, one problem per cause.
+pub fn against_compiler(set: &ArchSet, compiler: Compiler<'_>) -> Vec<Problem> {
+    let refused: Vec<Arch> =
+        set.iter().map(|(arch, _)| arch).filter(|arch| compiler.knows(*arch) == Some(false)).collect();
+    let mut problems = Vec::new();
+    let (renamed, others): (Vec<Arch>, Vec<Arch>) = refused.iter().partition(|arch| is_thor(arch.capability));
+    problems.extend(renamed.first().map(|arch| thor(*arch, compiler.version)));
+    let release = compiler.version.release();
+    let span = |arch: &&Arch| arch_span(**arch);
+    let dropped: Vec<Arch> = others
+        .iter()
+        .filter(|arch| span(arch).and_then(|s| s.last).is_some_and(|last| last < release))
+        .copied()
+        .collect();
+    let early: Vec<Arch> = others.iter().filter(|arch| !dropped.contains(arch)).copied().collect();
+    if !early.is_empty() {
+        problems.push(too_old(set, &early, compiler));
+    }
+    if !dropped.is_empty() {
+        problems.push(too_new(set, &dropped, compiler));
+    }
+    problems
+}
+
+/// What of `set` the torch's own list does not know.
+pub fn against_torch(set: &ArchSet, version: &str, accepted: Option<&[String]>) -> Vec<Problem> {
+    let known = |arch: Arch| match (accepted, torch(version)) {
+        (Some(list), _) => list.contains(&arch.to_string()),
+        (None, Some(row)) => row.accepts(arch),
+        (None, None) => true,
+    };
+    let refused: Vec<Arch> = set.iter().map(|(arch, _)| arch).filter(|arch| !known(*arch)).collect();
+    if refused.is_empty() {
+        return Vec::new();
+    }
+    let message = format!("torch {version} does not accept {}", names(&refused));
+    let mut problem = Problem::new(UNSUPPORTED, Exit::Toolchain, message)
+        .why("torch checks its arch list against a list of its own, whatever nvcc can do");
+    for arch in &refused {
+        let takers: Vec<&str> =
+            super::torch_releases().iter().filter(|row| row.accepts(*arch)).map(|row| row.version).collect();
+        let minor = |version: &&str| version.rsplit_once('.').map_or_else(String::new, |(minor, _)| minor.to_owned());
+        problem = match (takers.first(), takers.last()) {
+            (Some(first), Some(last)) if first == last => {
+                problem.help(format!("torch {} accepts {arch}", minor(first)))
+            }
+            (Some(first), Some(last)) => {
+                problem.help(format!("torch {} to {} accepts {arch}", minor(first), minor(last)))
+            }
+            _ => problem.help(format!("no torch in the table accepts {arch}")),
+        };
+    }
+    if let Some(renamed) = refused.iter().find(|arch| arch.capability == THOR.0) {
+        let new = Arch { capability: THOR.1, variant: renamed.variant };
+        problem = problem.help(format!("with CUDA {} or newer and torch for it, say {new}", THOR.2));
+    }
+    vec![problem.help("or give nvcc its -gencode flags directly: torch adds none where one is present")]
+}
+
+/// A hint where an arch equals a CUDA version in use, which is what a wrong answer to a prompt looks like.
+pub fn looks_like_cuda_version(arch: Arch, cuda: CudaVersion, gpus: &[Capability]) -> Option<String> {
+    let same = u16::from(arch.capability.major) == cuda.major && u16::from(arch.capability.minor) == cuda.minor;
+    let gpus: Vec<String> = gpus.iter().map(Capability::to_string).collect();
+    let here = if gpus.is_empty() { String::new() } else { format!("; the GPU here is {}", gpus.join(", ")) };
+    same.then(|| format!("{arch} is the version of this CUDA toolkit, not a compute capability{here}"))
+}
+
+/// `6.0 and 7.0`.
+fn names(archs: &[Arch]) -> String {
+    let names: Vec<String> = archs.iter().map(Arch::to_string).collect();
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+fn is_thor(capability: Capability) -> bool {
+    capability == THOR.0 || capability == THOR.1
+}
+
+fn thor(arch: Arch, version: CudaVersion) -> Problem {
+    let (old, new, since) = THOR;
+    let message = format!("nvcc {version} does not know {arch}");
+    let problem = Problem::new(UNSUPPORTED, Exit::Toolchain, message);
+    let spans = |capability| arch_span(Arch { capability, variant: arch.variant });
+    let with = |capability| Arch { capability, variant: arch.variant };
+    if arch.capability == old && version.release() >= since {
+        problem.why(format!("{old} was renamed to {new} in CUDA {since}")).help(format!("say {}", with(new)))
+    } else if arch.capability == new && spans(old).is_some_and(|span| span.first <= version.release()) {
+        problem
+            .why(format!("Thor is {old} before CUDA {since}"))
+            .help(format!("say {}, or use CUDA {since}", with(old)))
+    } else {
+        let first = spans(old).map_or(since, |span| span.first);
+        problem
+            .why(format!("Thor is {old} from CUDA {first} on and {new} from CUDA {since} on"))
+            .help(format!("use CUDA {since} or newer and say {}", with(new)))
+    }
+}
+
+fn reach(compiler: Compiler<'_>) -> Option<(Arch, Arch)> {
+    let plain = compiler.plain();
+    Some((*plain.first()?, *plain.last()?))
+}
+
+fn too_old(set: &ArchSet, early: &[Arch], compiler: Compiler<'_>) -> Problem {
+    let message = format!("nvcc {} cannot compile for {}", compiler.version, names(early));
+    let mut problem = Problem::new(UNSUPPORTED, Exit::Toolchain, message);
+    if let Some((_, last)) = reach(compiler) {
+        problem = problem.why(format!("CUDA {} ends at {last}", compiler.version.release()));
+    }
+    let firsts: Vec<Option<Span>> = early.iter().map(|arch| arch_span(*arch)).collect();
+    for (arch, span) in early.iter().zip(&firsts) {
+        problem = match span {
+            Some(span) => problem.why(format!("{arch} needs CUDA {} or newer", span.first)),
+            None => problem.why(format!("no toolkit in the table knows {arch}")),
+        };
+        if let Some(hint) = looks_like_cuda_version(*arch, compiler.version, &[]) {
+            problem = problem.why(hint);
+        }
+    }
+    if let Some(need) = firsts.iter().flatten().map(|span| span.first).max() {
+        problem = problem.help(format!("build with CUDA {need} or newer (`--cuda {need}`)"));
+    }
+    let rest = set.filter(|arch, _| !early.contains(&arch));
+    if rest.is_empty() {
+        let below = reach(compiler).map(|(_, last)| last);
+        return match below {
+            Some(last) => problem.help(format!("or build `{last}+PTX`, which the driver compiles at first start")),
+            None => problem,
+        };
+    }
+    let had_ptx = early.iter().any(|arch| set.get(*arch).is_some_and(|form| form.ptx));
+    let rest = if had_ptx { rest.with_highest_ptx() } else { rest };
+    problem.help(format!("or build `{rest}`"))
+}
+
+fn too_new(set: &ArchSet, dropped: &[Arch], compiler: Compiler<'_>) -> Problem {
+    let message = format!("nvcc {} no longer compiles for {}", compiler.version, names(dropped));
+    let mut problem = Problem::new(UNSUPPORTED, Exit::Toolchain, message);
+    if let Some((first, _)) = reach(compiler) {
+        problem = problem.why(format!("CUDA {} starts at {first}", compiler.version.release()));
+    }
+    let last = dropped.iter().filter_map(|arch| arch_span(*arch)?.last).min();
+    if let Some(last) = last {
+        let plural = if dropped.len() == 1 { "its last release is" } else { "their last common release is" };
+        problem = problem.why(format!("{plural} CUDA {last}"));
+    }
+    let rest = set.filter(|arch, _| !dropped.contains(&arch));
+    if !rest.is_empty() {
+        problem = problem.help(format!("remove them and build `{rest}`").replace("them", pronoun(dropped)));
+    }
+    match last {
+        Some(last) => {
+            problem.help(format!("or build with CUDA {last} or older if those GPUs are needed (`--cuda {last}`)"))
+        }
+        None => problem,
+    }
+}
+
+fn pronoun(archs: &[Arch]) -> &'static str {
+    if archs.len() == 1 { "it" } else { "them" }
+}
+
+/// Whether the table can judge a release; a release newer than the table is judged by the toolkit itself only.
+pub fn judged(version: CudaVersion) -> Result<(), String> {
+    if toolkit(version).is_some() {
+        return Ok(());
+    }
+    let newest = toolkits::newest().map(|row| row.release.to_string()).unwrap_or_default();
+    Err(format!(
+        "CUDA {} is not in the table, which ends at {newest}: archs are not checked against it",
+        version.release()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(set: &str, cuda: &str) -> Vec<Problem> {
+        against_compiler(&set.parse().unwrap(), Compiler::release(cuda.parse().unwrap()))
+    }
+
+    #[test]
+    fn an_inherited_list_with_one_arch_too_many_moves_the_ptx() {
+        let problems = check("5.2 6.0 6.1 7.0 7.5 8.0 8.6 9.0+PTX", "11.7");
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].message(), "nvcc 11.7 cannot compile for 9.0");
+        assert_eq!(problems[0].evidence(), ["CUDA 11.7 ends at 8.7", "9.0 needs CUDA 11.8 or newer"]);
+        let last = "or build `5.2;6.0;6.1;7.0;7.5;8.0;8.6+PTX`";
+        assert_eq!(problems[0].mends(), ["build with CUDA 11.8 or newer (`--cuda 11.8`)", last]);
+        assert_eq!(problems[0].exit(), Exit::Toolchain);
+    }
+
+    #[test]
+    fn dropped_archs_come_in_one_message_with_the_other_remedy() {
+        let list = "5.2;5.3;6.0;6.1;6.2;7.0+PTX;7.2+PTX;7.5+PTX;8.0+PTX;8.6+PTX";
+        assert!(check(list, "11.2").is_empty());
+        let problems = check(list, "13.0");
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].message().ends_with("5.2, 5.3, 6.0, 6.1, 6.2, 7.0 and 7.2"));
+        let problems = check("6.0;7.0;8.0;9.0", "13.0");
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].mends()[0], "remove them and build `8.0;9.0`");
+        assert!(problems[0].mends()[1].contains("CUDA 12.9 or older"));
+    }
+
+    #[test]
+    fn one_arch_beyond_the_toolkit_offers_jit_as_second_best() {
+        let problems = check("8.6", "10.2");
+        assert!(problems[0].mends()[0].contains("11.1") && problems[0].mends()[1].contains("7.5+PTX"));
+    }
+
+    #[test]
+    fn thor_goes_by_two_names() {
+        assert!(check("10.1", "12.8").is_empty() && check("11.0", "13.0").is_empty());
+        let early = check("11.0", "12.9");
+        assert_eq!(early[0].evidence(), ["Thor is 10.1 before CUDA 13.0"]);
+        let late = check("10.1", "13.0");
+        assert_eq!(late[0].evidence(), ["10.1 was renamed to 11.0 in CUDA 13.0"]);
+        let set: ArchSet = "10.1".parse().unwrap();
+        assert!(against_torch(&set, "2.8", None).is_empty());
+        let torch = against_torch(&set, "2.9", None);
+        assert!(torch[0].mends().iter().any(|help| help.contains("11.0")), "{:?}", torch[0].mends());
+        assert!(torch[0].mends().iter().any(|help| help.contains("torch 2.7 to 2.8")), "{:?}", torch[0].mends());
+        assert!(torch[0].mends().iter().any(|help| help.contains("-gencode")));
+        assert!(against_torch(&"11.0".parse().unwrap(), "2.9", None).is_empty());
+    }
+
+    #[test]
+    fn a_cuda_version_typed_as_arch_is_recognised() {
+        let problems = check("10.1", "10.1");
+        assert!(!problems.is_empty());
+        let hint = looks_like_cuda_version(Arch::new(10, 1), CudaVersion::new(10, 1), &[Capability::new(6, 1)]);
+        assert_eq!(
+            hint.unwrap(),
+            "10.1 is the version of this CUDA toolkit, not a compute capability; the GPU here is 6.1"
+        );
+    }
+
+    #[test]
+    fn the_toolkit_at_hand_knows_better_than_the_table() {
+        let codes: Vec<String> = ["sm_75", "sm_90", "sm_140"].map(str::to_owned).to_vec();
+        let compiler = Compiler { version: CudaVersion::new(14, 2), gpu_codes: Some(&codes) };
+        let problems = against_compiler(&"7.5;8.0;14.0;9.0a".parse().unwrap(), compiler);
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].message().ends_with("8.0"));
+        assert_eq!(check("14.0", "14.2"), Vec::new());
+        assert_eq!(unknown(&"8.6;14.0".parse().unwrap()).len(), 1);
+    }
+}

@@ -1,0 +1,153 @@
+//! From what was asked for to an arch set, with the reason for every member.
+//!
+//! The first source that names something wins: `--arch`, `--gpu`, `--profile`, the recipe, an inherited variable, this
+//! machine's GPUs. Words are resolved to numbers here and go no further. Pure: detection comes in as a closure.
+
+mod resolve;
+
+use crate::compat::support::{self, Compiler};
+use crate::domain::arch::{ArchSet, Capability, Form, Origin};
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems};
+
+pub use resolve::{ambiguous_gpu, gpu, unknown_gpu};
+
+/// Code of "nothing names a target".
+pub const NO_TARGET: &str = "cuwright::target::none";
+
+/// What was asked for, as plain text; empty lists ask for nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Request<'a> {
+    /// Values of `--arch`.
+    pub arch: &'a [String],
+    /// Values of `--gpu`.
+    pub gpus: &'a [String],
+    /// The recipe's profile that `--profile` chose.
+    pub profile: Option<Listed<'a>>,
+    /// The recipe's own targets.
+    pub recipe: Option<Listed<'a>>,
+    /// An arch variable of the environment, name and value.
+    pub inherited: Option<(&'a str, &'a str)>,
+}
+
+/// Targets that a recipe lists.
+#[derive(Debug, Clone)]
+pub struct Listed<'a> {
+    /// What to call it: `profile prod of mmcv.toml`.
+    pub name: &'a str,
+    /// Arch items.
+    pub arch: &'a [String],
+    /// GPU names.
+    pub gpus: &'a [String],
+}
+
+/// What helps to resolve words.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Facts<'a> {
+    /// The toolkit, if one is chosen: expands `all` and `all-major`.
+    pub compiler: Option<Compiler<'a>>,
+    /// The torch version, if one is chosen: expands family names.
+    pub torch: Option<&'a str>,
+}
+
+/// The GPUs of this machine, as far as selecting needs to know them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detected {
+    /// The usable GPUs: capability and how it is known, such as `RTX 3090, from NVML`.
+    pub gpus: Vec<(Capability, String)>,
+    /// What kept GPUs from being found or used, for an error.
+    pub notes: Vec<String>,
+    /// A fault that explains why there are none, with its own mend.
+    pub problem: Option<Problem>,
+}
+
+/// The targets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selected {
+    /// The set.
+    pub set: ArchSet,
+    /// Why it is this set, a line per source or member.
+    pub why: Vec<String>,
+    /// What the user should know although it works.
+    pub warnings: Vec<String>,
+}
+
+/// Chooses the targets. `detect` is called only if the machine's GPUs matter.
+pub fn select(
+    request: &Request<'_>,
+    facts: Facts<'_>,
+    mut detect: impl FnMut() -> Detected,
+) -> Result<Selected, Problems> {
+    let mut warnings = ignored(request);
+    let mut resolver = resolve::Resolver { facts, detect: &mut detect, why: Vec::new(), problems: Vec::new() };
+    let set = if !request.arch.is_empty() {
+        resolver.lists(&Origin::argument("--arch"), request.arch)
+    } else if !request.gpus.is_empty() {
+        resolver.gpus(&Origin::argument("--gpu"), request.gpus)
+    } else if let Some(listed) = request.profile.as_ref().or_else(|| non_empty(request.recipe.as_ref())) {
+        let origin = Origin::recipe(listed.name);
+        let archs = resolver.lists(&origin, listed.arch);
+        archs.union(&resolver.gpus(&origin, listed.gpus))
+    } else if let Some((name, value)) = request.inherited.filter(|(_, value)| !value.trim().is_empty()) {
+        warnings.push(format!("the arch list comes from the environment variable {name}"));
+        resolver.list(&Origin::argument(name), value)
+    } else {
+        resolver.machine()
+    };
+    let resolve::Resolver { why, problems, .. } = resolver;
+    Problems::check(problems)?;
+    if set.is_empty() {
+        return Err(empty(request).into());
+    }
+    warnings.extend(support::unknown(&set));
+    Ok(Selected { set, why, warnings })
+}
+
+/// A recipe without lists asks for nothing.
+fn non_empty<'r, 'a>(listed: Option<&'r Listed<'a>>) -> Option<&'r Listed<'a>> {
+    listed.filter(|listed| !listed.arch.is_empty() || !listed.gpus.is_empty())
+}
+
+fn ignored(request: &Request<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let arch = !request.arch.is_empty();
+    if arch && !request.gpus.is_empty() {
+        warnings.push("--gpu is ignored: --arch names the targets".to_owned());
+    }
+    if (arch || !request.gpus.is_empty()) && request.profile.is_some() {
+        let winner = if arch { "--arch" } else { "--gpu" };
+        warnings.push(format!("--profile is ignored: {winner} names the targets"));
+    }
+    warnings
+}
+
+/// A list was given and holds nothing.
+fn empty(request: &Request<'_>) -> Problem {
+    let (origin, exit) = match (&request.profile, &request.recipe) {
+        _ if !request.arch.is_empty() => ("--arch", Exit::Usage),
+        _ if !request.gpus.is_empty() => ("--gpu", Exit::Usage),
+        (Some(listed), _) | (None, Some(listed)) => (listed.name, Exit::Recipe),
+        (None, None) => ("the machine", Exit::NoTarget),
+    };
+    Problem::new(NO_TARGET, exit, format!("{origin} names no target")).help("name an arch such as `8.6`")
+}
+
+/// No list and no GPU: says what was looked at and the three ways to name targets.
+pub fn no_target(detected: &Detected) -> Problem {
+    let problem = Problem::new(NO_TARGET, Exit::NoTarget, "no GPU is known here and no target is named");
+    let problem = detected.notes.iter().fold(problem, Problem::why);
+    problem
+        .help("name archs: `--arch \"8.6;9.0+PTX\"`")
+        .help("or name GPUs: `--gpu \"RTX 4090\" --gpu H100`")
+        .help("or list them in the recipe: `[targets] arch = [\"8.6\", \"9.0+PTX\"]`, or a profile with `--profile`")
+        .help("nvcc needs no GPU: any arch can be built anywhere")
+}
+
+/// Detected GPUs as targets: machine code for each, and PTX of the highest so that a later card can start.
+pub fn of_detected(detected: &Detected) -> ArchSet {
+    let archs = detected.gpus.iter().map(|(capability, _)| (crate::domain::arch::Arch::plain(*capability), Form::SASS));
+    archs.collect::<ArchSet>().with_highest_ptx()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Turns items of a list into archs: families, GPU names, this machine, all of a toolkit.
+//!
+//! Collects every problem instead of stopping at the first, and writes down why each member is there.
+
+use super::{Detected, Facts, no_target, of_detected};
+use crate::compat::{self, GpuLookup};
+use crate::domain::arch::{Arch, ArchSet, Capability, Form, Item, Origin, Spanned, parse_list};
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Snippet};
+
+pub(super) struct Resolver<'r, 'f> {
+    pub(super) facts: Facts<'f>,
+    pub(super) detect: &'r mut dyn FnMut() -> Detected,
+    pub(super) why: Vec<String>,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Resolver<'_, '_> {
+    /// Several lists of one origin.
+    pub(super) fn lists(&mut self, origin: &Origin, lists: &[String]) -> ArchSet {
+        let alone = lists.len() == 1;
+        lists.iter().fold(ArchSet::new(), |set, list| set.union(&self.list_of(origin, list, alone)))
+    }
+
+    /// One list.
+    pub(super) fn list(&mut self, origin: &Origin, text: &str) -> ArchSet {
+        self.list_of(origin, text, true)
+    }
+
+    fn list_of(&mut self, origin: &Origin, text: &str, alone: bool) -> ArchSet {
+        let items = match parse_list(origin, text) {
+            Ok(items) => items,
+            Err(problems) => {
+                self.problems.extend(problems.iter().cloned());
+                return ArchSet::new();
+            }
+        };
+        let alone = alone && items.len() == 1;
+        let mut set = ArchSet::new();
+        let mut literal = ArchSet::new();
+        for Spanned { item, range } in items {
+            let here = |label: &str| origin.snippet(text, range.clone(), label);
+            match item {
+                Item::Arch(arch, form) => literal.insert(arch, form),
+                Item::Family { name, ptx } => set = set.union(&self.family(origin, name, ptx, here("unknown"))),
+                Item::Gpu(name) => {
+                    let found = gpu(&name, origin.exit).map_err(|problem| problem.at(here("not one GPU")));
+                    set = set.union(&self.gpu(origin, &name, found));
+                }
+                Item::Native => set = set.union(&self.native(origin, alone)),
+                Item::All => set = set.union(&self.all(origin, false, here("which archs?"))),
+                Item::AllMajor => set = set.union(&self.all(origin, true, here("which archs?"))),
+            }
+        }
+        if !literal.is_empty() {
+            self.why.push(format!("{literal} from {}", origin.name));
+        }
+        set.union(&literal)
+    }
+
+    /// Product names, one a value, blanks and all.
+    pub(super) fn gpus(&mut self, origin: &Origin, names: &[String]) -> ArchSet {
+        names.iter().fold(ArchSet::new(), |set, name| {
+            let place = origin.snippet(name, 0..name.len(), "not one GPU");
+            let found = gpu(name, origin.exit).map_err(|problem| problem.at(place));
+            set.union(&self.gpu(origin, name, found))
+        })
+    }
+
+    fn gpu(&mut self, origin: &Origin, name: &str, found: Result<compat::Gpu, Problem>) -> ArchSet {
+        match found {
+            Ok(gpu) => {
+                self.why.push(format!("{} is {name} from {}, by the table of products", gpu.capability, origin.name));
+                one(gpu.capability)
+            }
+            Err(problem) => {
+                self.problems.push(problem);
+                ArchSet::new()
+            }
+        }
+    }
+
+    /// The machine's GPUs, because nothing else names a target.
+    pub(super) fn machine(&mut self) -> ArchSet {
+        let detected = (self.detect)();
+        self.detected(&detected, "on this machine", true)
+    }
+
+    fn native(&mut self, origin: &Origin, alone: bool) -> ArchSet {
+        let detected = (self.detect)();
+        self.detected(&detected, &format!("for `native` from {}", origin.name), alone)
+    }
+
+    fn detected(&mut self, detected: &Detected, reason: &str, with_ptx: bool) -> ArchSet {
+        if detected.gpus.is_empty() {
+            self.problems.push(detected.problem.clone().unwrap_or_else(|| no_target(detected)));
+            return ArchSet::new();
+        }
+        for (capability, evidence) in &detected.gpus {
+            self.why.push(format!("{capability} is {evidence}, {reason}"));
+        }
+        let set = of_detected(detected);
+        if with_ptx {
+            if let Some(highest) = set.virtuals().next_back() {
+                self.why.push(format!("PTX of {highest}, the highest, so that a later GPU can start"));
+            }
+            return set;
+        }
+        set.real().map(|arch| (arch, Form::SASS)).collect()
+    }
+
+    fn family(&mut self, origin: &Origin, name: &'static str, ptx: bool, place: Snippet) -> ArchSet {
+        let cuda = self.facts.compiler.map(|compiler| compiler.version);
+        let Some(set) = compat::families(name, self.facts.torch, cuda) else {
+            let message = format!("`{name}` is a family that no torch in the table knows");
+            let problem = Problem::new("cuwright::target::unknown_family", origin.exit, message);
+            self.problems.push(problem.help("name its archs instead").at(place));
+            return ArchSet::new();
+        };
+        let set = if ptx { set.with_highest_ptx() } else { set };
+        self.why.push(format!("{set} is {name} from {}, as torch understands it", origin.name));
+        set
+    }
+
+    fn all(&mut self, origin: &Origin, major_only: bool, place: Snippet) -> ArchSet {
+        let word = if major_only { "all-major" } else { "all" };
+        let archs = self.facts.compiler.map(|compiler| compiler.plain()).unwrap_or_default();
+        let Some(lowest) = archs.first().copied() else {
+            let message = format!("`{word}` needs a toolkit to say which archs there are");
+            let problem = Problem::new("cuwright::target::all_needs_toolkit", Exit::NoTarget, message);
+            self.problems.push(problem.help("name one: `--cuda 12.8`").at(place));
+            return ArchSet::new();
+        };
+        // nvcc's own meaning: the first of each generation, besides the lowest it can target; PTX of the last of those.
+        let generation = |arch: &Arch| arch.capability.minor == 0 || *arch == lowest;
+        let highest = archs.iter().rev().find(|arch| arch.capability.minor == 0).copied();
+        let kept = archs.iter().copied().filter(|arch| !major_only || generation(arch));
+        let set: ArchSet =
+            kept.map(|arch| (arch, if Some(arch) == highest { Form::BOTH } else { Form::SASS })).collect();
+        let release = self.facts.compiler.map(|compiler| compiler.version.release().to_string()).unwrap_or_default();
+        self.why.push(format!("{set} is `{word}` of CUDA {release} from {}", origin.name));
+        set
+    }
+}
+
+fn one(capability: Capability) -> ArchSet {
+    std::iter::once((Arch::plain(capability), Form::SASS)).collect()
+}
+
+/// The product that `name` stands for; a mistake ends with `exit`.
+pub fn gpu(name: &str, exit: Exit) -> Result<compat::Gpu, Problem> {
+    match compat::gpu_by_name(name) {
+        GpuLookup::Found(gpu) => Ok(gpu),
+        GpuLookup::Ambiguous(candidates) => Err(ambiguous_gpu(name, &candidates, exit)),
+        GpuLookup::Unknown(near) => Err(unknown_gpu(name, &near, exit)),
+    }
+}
+
+/// A name that products of different capability carry.
+pub fn ambiguous_gpu(name: &str, candidates: &[compat::Candidate], exit: Exit) -> Problem {
+    const SHOWN: usize = 8;
+    let message = format!("`{name}` names GPUs of different compute capability");
+    let mut problem = Problem::new("cuwright::target::ambiguous_gpu", exit, message);
+    // The shortest name of each capability says it best.
+    let mut by_capability: std::collections::BTreeMap<&[Capability], Vec<&str>> = std::collections::BTreeMap::new();
+    for candidate in candidates {
+        by_capability.entry(&candidate.capabilities).or_default().push(candidate.name);
+    }
+    for (capabilities, mut names) in by_capability.into_iter().take(SHOWN) {
+        names.sort_unstable_by_key(|name| name.len());
+        let list: Vec<String> = capabilities.iter().map(Capability::to_string).collect();
+        problem = problem.why(format!("{} is {}", names[0], list.join(" or ")));
+    }
+    let by_pci = candidates.iter().any(|candidate| candidate.capabilities.len() > 1);
+    problem = problem.help(if by_pci {
+        "the name alone cannot decide: name the arch, or run `cuwright detect` on that machine"
+    } else {
+        "write the full product name, or name the arch"
+    });
+    problem
+}
+
+/// A name that no table knows.
+pub fn unknown_gpu(name: &str, near: &[&str], exit: Exit) -> Problem {
+    let problem =
+        Problem::new("cuwright::target::unknown_gpu", exit, format!("`{name}` is no GPU that the table knows"));
+    let problem = match near {
+        [] => problem,
+        names => problem.help(format!("did you mean {}?", names.join(", or "))),
+    };
+    problem.help("or name its arch, such as `8.6`: a compute capability works without the table")
+}

@@ -1,0 +1,140 @@
+//! Selection: which source wins, and what each word becomes.
+
+use super::*;
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|&word| word.to_owned()).collect()
+}
+
+fn machine(capabilities: &[&str]) -> Detected {
+    let gpus = capabilities.iter().map(|c| (c.parse().unwrap(), format!("a {c} card, from NVML"))).collect();
+    Detected { gpus, ..Detected::default() }
+}
+
+fn compiler(version: &str) -> Facts<'static> {
+    Facts { compiler: Some(Compiler::release(version.parse().unwrap())), torch: None }
+}
+
+fn arch(list: &str, facts: Facts<'_>) -> Result<Selected, Problems> {
+    select(&Request { arch: &words(&[list]), ..Request::default() }, facts, || machine(&["8.6", "6.1", "8.6"]))
+}
+
+fn set(list: &str, facts: Facts<'_>) -> String {
+    arch(list, facts).unwrap_or_else(|p| panic!("{list}: {p:?}")).set.to_string()
+}
+
+#[test]
+fn the_order_of_sources_holds() {
+    let (archs, gpus) = (words(&["9.0"]), words(&["RTX 4090"]));
+    let (profile_archs, recipe_archs) = (words(&["8.0"]), words(&["7.5"]));
+    let profile = Listed { name: "profile prod", arch: &profile_archs, gpus: &[] };
+    let recipe = Listed { name: "cuwright.toml", arch: &recipe_archs, gpus: &[] };
+    let mut request = Request {
+        arch: &archs,
+        gpus: &gpus,
+        profile: Some(profile),
+        recipe: Some(recipe),
+        inherited: Some(("TORCH_CUDA_ARCH_LIST", "6.1")),
+    };
+    let pick = |request: &Request<'_>| select(request, Facts::default(), || machine(&["8.6"])).unwrap();
+    let first = pick(&request);
+    assert_eq!((first.set.to_string().as_str(), first.warnings.len()), ("9.0", 2));
+    request.arch = &[];
+    assert_eq!(pick(&request).set.to_string(), "8.9");
+    request.gpus = &[];
+    assert_eq!(pick(&request).set.to_string(), "8.0");
+    request.profile = None;
+    assert_eq!(pick(&request).set.to_string(), "7.5");
+    request.recipe = None;
+    let inherited = pick(&request);
+    assert_eq!(inherited.set.to_string(), "6.1");
+    assert!(inherited.warnings[0].contains("TORCH_CUDA_ARCH_LIST"));
+    request.inherited = None;
+    assert_eq!(pick(&request).set.to_string(), "8.6+PTX");
+}
+
+#[test]
+fn the_machine_is_not_looked_at_unless_it_matters() {
+    let request = Request { arch: &words(&["8.6"]), ..Request::default() };
+    select(&request, Facts::default(), || panic!("must not detect")).unwrap();
+}
+
+#[test]
+fn mixed_cards_merge_and_the_highest_by_number_gets_ptx() {
+    assert_eq!(set("native", Facts::default()), "6.1;8.6+PTX");
+    let request = Request::default();
+    let found = select(&request, Facts::default(), || machine(&["12.0", "8.6"])).unwrap();
+    assert_eq!(found.set.to_string(), "8.6;12.0+PTX");
+    assert_eq!(set("native;9.0", Facts::default()), "6.1;8.6;9.0");
+}
+
+#[test]
+fn no_gpu_and_no_list_prints_the_three_ways() {
+    for request in [Request::default(), Request { arch: &words(&["native"]), ..Request::default() }] {
+        let problems = select(&request, Facts::default(), Detected::default).unwrap_err();
+        assert_eq!(problems.exit(), Exit::NoTarget);
+        let mends = problems.iter().next().unwrap().mends().join("\n");
+        for way in ["--arch", "--gpu", "[targets]"] {
+            assert!(mends.contains(way), "{mends}");
+        }
+    }
+}
+
+#[test]
+fn words_become_numbers() {
+    for (list, facts, want) in [
+        ("Ampere", Facts::default(), "8.0;8.6+PTX"),
+        ("Turing 8.6", Facts::default(), "7.5+PTX;8.6"),
+        ("Blackwell+Tegra", compiler("12.8"), "10.1"),
+        ("Maxwell+Tegra+PTX", Facts::default(), "5.3+PTX"),
+        ("rtx-4090;h100,orin", Facts::default(), "8.7;8.9;9.0"),
+        ("'RTX 4090' \"Tesla T4\"", Facts::default(), "7.5;8.9"),
+        ("all-major", compiler("13.5"), "7.5;8.0;9.0;10.0;11.0;12.0+PTX"),
+        ("all-major", compiler("12.8"), "5.0;6.0;7.0;8.0;9.0;10.0;12.0+PTX"),
+        ("all", compiler("11.0"), "3.5;3.7;5.0;5.2;5.3;6.0;6.1;6.2;7.0;7.2;7.5;8.0+PTX"),
+    ] {
+        assert_eq!(set(list, facts), want, "{list}");
+    }
+    let codes = words(&["sm_90", "sm_120", "sm_121"]);
+    let facts =
+        Facts { compiler: Some(Compiler { version: "13.9".parse().unwrap(), gpu_codes: Some(&codes) }), torch: None };
+    assert_eq!(set("all", facts), "9.0;12.0+PTX;12.1");
+}
+
+#[test]
+fn all_without_a_toolkit_is_a_question() {
+    let problems = arch("all", Facts::default()).unwrap_err();
+    assert_eq!(problems.iter().next().unwrap().code(), "cuwright::target::all_needs_toolkit");
+}
+
+#[test]
+fn every_wrong_item_is_reported_at_once() {
+    let problems = arch("8.6 rtx-4091 'RTX 6000'", Facts::default()).unwrap_err();
+    let codes: Vec<&str> = problems.iter().map(Problem::code).collect();
+    assert_eq!(codes, ["cuwright::target::unknown_gpu", "cuwright::target::ambiguous_gpu"]);
+    assert_eq!(problems.exit(), Exit::Usage);
+    assert!(problems.iter().all(|problem| problem.snippet().is_some()));
+    let ambiguous = problems.iter().nth(1).unwrap();
+    assert!(ambiguous.evidence().iter().any(|line| line == "Quadro RTX 6000 is 7.5"), "{:?}", ambiguous.evidence());
+}
+
+#[test]
+fn an_unknown_arch_works_with_a_warning() {
+    let selected = arch("13.0", Facts::default()).unwrap();
+    assert_eq!(selected.set.to_string(), "13.0");
+    assert_eq!(selected.warnings.len(), 1);
+}
+
+#[test]
+fn a_detection_fault_is_the_error_shown() {
+    let fault = Problem::new("cuwright::detect::driver_library_mismatch", Exit::NoTarget, "the driver is half updated");
+    let detected = Detected { problem: Some(fault), ..Detected::default() };
+    let problems = select(&Request::default(), Facts::default(), || detected.clone()).unwrap_err();
+    assert_eq!(problems.iter().next().unwrap().code(), "cuwright::detect::driver_library_mismatch");
+}
+
+#[test]
+fn an_empty_list_is_a_mistake_of_its_origin() {
+    let problems = arch(" ; ", Facts::default()).unwrap_err();
+    assert_eq!((problems.exit(), problems.iter().next().unwrap().code()), (Exit::Usage, NO_TARGET));
+}
