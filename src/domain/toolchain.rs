@@ -63,6 +63,10 @@ pub struct Python {
     pub tag: String,
     /// `sysconfig.get_platform()`, such as `linux-x86_64`.
     pub platform: String,
+    /// Folders that packages are imported from, in import order.
+    pub site_dirs: Vec<Utf8PathBuf>,
+    /// Folder with `Python.h`; `None` where the development headers are not installed.
+    pub headers: Option<Utf8PathBuf>,
     /// How it was found.
     pub origin: String,
 }

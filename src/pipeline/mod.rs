@@ -1,0 +1,3 @@
+//! Joins the effects of one unit.
+
+pub mod toolchain;
