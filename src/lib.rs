@@ -2,5 +2,6 @@
 
 pub mod compat;
 pub mod domain;
+pub mod probe;
 pub mod sys;
 pub mod targets;

@@ -1,0 +1,3 @@
+//! What is on this machine: facts with their source, never choices.
+
+pub mod gpu;
