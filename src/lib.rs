@@ -1,7 +1,69 @@
-//! The map of cuwright: flow, layers, modules.
+//! The map of cuwright: cargo for CUDA extensions.
+//!
+//! # Flow
+//!
+//! ```text
+//! recipe text ─parse→ RawRecipe ─resolve→ Recipe ─┐
+//! argv + Env ─cli→ Request ───────────────────────┴─targets::select→ ArchSet + why
+//! Request + ArchSet ─pipeline::toolchain::choose→ Toolchain     source ─source→ tree and its digest
+//! (Recipe, Toolchain, ArchSet) ─preflight→ ok | every violated constraint, each with its mend
+//! (Recipe, Toolchain, ArchSet, Env) ─plan→ environment, jobs, command     ─key→ KeyInputs → Key
+//! Key ─artifact cache→ wheel, or:  build → wheel ─verify (device code, import)→ ok → cache → `dist/`
+//! ```
+//!
+//! # Layers
+//!
+//! | modules | may use |
+//! |---|---|
+//! | pure, in this order: `domain` `recipe` `compat` `targets` `preflight` `plan` `key` `report` | what stands left of it |
+//! | `sys`: environment, processes, files, network, clock | `domain` |
+//! | effects: `probe` `provision` `source` `build` `verify` | the pure line and `sys`, never one another |
+//! | `pipeline` joins effects for one unit | all above |
+//! | `ui` prints, `cli` is the command line as values, `commands` wires | all above |
+//!
+//! A test (`tests/it/tidy.rs`) holds the table and the code together. Two values of `sys` count as pure: the captured
+//! environment `sys::Env` and the registry of variable names.
+//!
+//! # Invariants
+//!
+//! * The artifact is the only truth: a build passes by what its wheel holds, not by an exit status.
+//! * Nothing is guessed in silence: every fact carries its source.
+//! * The environment is a value: captured once, passed down; children get an explicit one.
+//! * Only verified artifacts enter the cache, and a fault of the cache is a warning and a plain build.
+//!
+//! # Where this departs from the first design
+//!
+//! * A build environment is one folder per *set of requirements* (torch, toolkit and what a recipe needs), hard-linked
+//!   from uv's cache. It is used in place after a marker is written, since virtual environments do not move.
+//! * `ErrorMessage` and [`domain::problem::Problem`] carry what, why and the mend; there is no error enum per stage, as
+//!   nothing but a person ever reads them. Libraries (`fatbin`, `cache`) have typed errors.
+//! * `plan` on a machine without the toolchain says what would be provisioned and installs nothing; the key is known
+//!   once the toolchain is.
+//! * Recipes gained `build.pass-env` and `verify.requires`; `git` and `url` sources are not there yet.
 
+pub mod build;
 pub mod compat;
 pub mod domain;
-pub mod probe;
+pub mod key;
+pub mod plan;
+pub mod preflight;
+pub mod recipe;
+pub mod report;
 pub mod sys;
 pub mod targets;
+pub mod ui;
+pub mod verify;
+
+/// Compares a committed JSON schema with what the types say. `CUWRIGHT_BLESS=1` writes it instead.
+#[cfg(test)]
+pub(crate) fn schema_check<T: schemars::JsonSchema>(path: &str) {
+    let schema = schemars::schema_for!(T);
+    let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+    let path = camino::Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if sys::Env::capture().flag("CUWRIGHT_BLESS") {
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(&path, &text).unwrap();
+    }
+    let committed = fs_err::read_to_string(&path).unwrap_or_default();
+    assert_eq!(committed, text, "{path} is stale: run the tests once with CUWRIGHT_BLESS=1 and commit it");
+}

@@ -112,6 +112,15 @@ impl Problems {
         if found.is_empty() { Ok(()) } else { Err(Self(found)) }
     }
 
+    /// Adds one line of evidence to the last problem, where it is read next to the mends.
+    #[must_use]
+    pub fn also(mut self, evidence: &str) -> Self {
+        if let Some(last) = self.0.pop() {
+            self.0.push(last.why(evidence));
+        }
+        self
+    }
+
     /// The problems, in the order found.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.0.iter()

@@ -63,6 +63,9 @@ pub struct Python {
     pub tag: String,
     /// `sysconfig.get_platform()`, such as `linux-x86_64`.
     pub platform: String,
+    /// C library and version, such as `glibc 2.36`; `None` where Python does not tell.
+    #[serde(default)]
+    pub libc: Option<String>,
     /// How it was found.
     pub origin: String,
 }
@@ -111,5 +114,46 @@ impl HostCompiler {
     /// First number of the version; 0 where it is no number.
     pub fn major(&self) -> u32 {
         self.version.split('.').next().and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+}
+
+/// A toolchain as it is provisioned on Linux, for tests of the pure stages.
+#[cfg(test)]
+pub(crate) fn sample() -> Toolchain {
+    let names = |kind: &str| ["75", "80", "86", "90", "90a", "100", "120"].map(|n| format!("{kind}_{n}")).to_vec();
+    Toolchain {
+        toolkit: Toolkit {
+            home: "/c/toolchain/cuda".into(),
+            nvcc: CudaVersion { major: 13, minor: 0, build: Some(88) },
+            gpu_codes: names("sm"),
+            gpu_archs: names("compute"),
+            host_bounds: HostBounds { gcc_max: Some(15), clang_below: Some(21) },
+            origin: "provisioned from wheels".to_owned(),
+        },
+        python: Python {
+            executable: "/c/toolchain/bin/python".into(),
+            version: "3.11.7".to_owned(),
+            tag: "cp311".to_owned(),
+            platform: "linux-x86_64".to_owned(),
+            libc: Some("glibc 2.36".to_owned()),
+            origin: "provisioned".to_owned(),
+        },
+        torch: Torch {
+            version: "2.11.0+cu130".to_owned(),
+            cuda: Some(CudaVersion::new(13, 0)),
+            cxx11_abi: true,
+            supported_archs: ["7.5", "8.0", "8.6", "9.0", "9.0a", "10.0", "12.0"].map(str::to_owned).to_vec(),
+            folder: "/c/toolchain/lib/torch".into(),
+        },
+        host: HostCompiler {
+            cc: "/usr/bin/gcc".into(),
+            cxx: "/usr/bin/g++".into(),
+            family: HostFamily::Gcc,
+            version: "12.2.0".to_owned(),
+            origin: "PATH".to_owned(),
+        },
+        ninja: Some("/c/toolchain/bin/ninja".into()),
+        path: vec!["/c/toolchain/bin".into(), "/c/toolchain/cuda/bin".into()],
+        environment: Some("0".repeat(64)),
     }
 }

@@ -8,7 +8,9 @@ pub mod dirs;
 pub mod env;
 pub mod env_vars;
 pub mod files;
+pub mod machine;
 pub mod net;
 pub mod process;
+pub mod processes;
 
 pub use env::Env;

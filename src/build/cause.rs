@@ -1,0 +1,96 @@
+//! The first line of a failed build's output that names an error, so that the last one is not taken for it.
+//!
+//! Deliberately general: it knows how compilers and Python mark errors, not what the errors mean.
+
+use std::collections::VecDeque;
+
+/// Marks of a compiler, linker, Python or driver error. The order does not matter: the first line wins.
+const MARKS: [&str; 9] = [
+    " error:",
+    ": error ",
+    "error #",
+    "fatal   :",
+    "fatal error",
+    "undefined reference to",
+    "Error: ",
+    "cannot find -l",
+    "Killed",
+];
+
+/// Lines that only report that something else went wrong.
+const ECHOES: [&str; 4] = ["CalledProcessError", "Error compiling objects", "subprocess", "command failed"];
+
+/// Lines kept after the first error: nvcc and gcc show the source line and a caret under it.
+const CONTEXT: usize = 6;
+/// Lines kept from the end, for output that names no error at all.
+const TAIL: usize = 12;
+/// Compiler command lines of some projects are tens of kilobytes, and nobody needs their end.
+const WIDTH: usize = 2000;
+
+/// Follows a build's output line by line, in bounded memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finder {
+    first: Vec<String>,
+    tail: VecDeque<String>,
+}
+
+impl Finder {
+    /// Looks at the next line.
+    pub fn see(&mut self, line: &str) {
+        let cut = || line.chars().take(WIDTH).collect::<String>();
+        if (!self.first.is_empty() && self.first.len() < CONTEXT) || (self.first.is_empty() && names_error(line)) {
+            self.first.push(cut());
+        }
+        if self.tail.len() == TAIL {
+            self.tail.pop_front();
+        }
+        self.tail.push_back(cut());
+    }
+
+    /// The first error with what follows it, or else the end of the output.
+    pub fn text(&self) -> String {
+        let lines: Vec<&str> = if self.first.is_empty() {
+            self.tail.iter().map(String::as_str).collect()
+        } else {
+            self.first.iter().map(String::as_str).collect()
+        };
+        lines.join("\n")
+    }
+}
+
+fn names_error(line: &str) -> bool {
+    let marked = MARKS.iter().any(|mark| line.contains(mark)) || line.starts_with("error:");
+    marked && !ECHOES.iter().any(|echo| line.contains(echo))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(log: &str) -> String {
+        let mut finder = Finder::default();
+        log.lines().for_each(|line| finder.see(line));
+        finder.text()
+    }
+
+    #[test]
+    fn the_compiler_line_wins_over_the_traceback() {
+        let log = "ninja: entering\na.cu(3): warning #177-D: unused\na.cu(9): error: identifier \"x\" is undefined\n\
+                   subprocess.CalledProcessError: Command '['ninja', '-v']' returned 1\n\
+                   RuntimeError: Error compiling objects for extension";
+        assert!(text(log).starts_with("a.cu(9): error: identifier"));
+        for line in
+            ["nvcc fatal   : Unsupported gpu architecture 'compute_86'", "ModuleNotFoundError: No module named 'x'"]
+        {
+            assert!(text(&format!("fine\n{line}\nmore")).starts_with(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn without_an_error_the_end_is_shown_in_bounded_memory() {
+        let log: String = (0..100_000).map(|n| format!("line {n}\n")).collect();
+        assert_eq!(text(&log).lines().count(), TAIL);
+        assert!(text(&log).ends_with("line 99999"));
+        assert_eq!(text(&format!("error: {}", "x".repeat(1 << 20))).len(), WIDTH);
+    }
+}

@@ -1,0 +1,225 @@
+//! One build process from start to end: its output to the log and to the caller, its group killed as a whole.
+
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use camino::Utf8Path;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::unix::pipe::Receiver;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::ninja;
+use crate::domain::command::CommandSpec;
+use crate::sys::clock::Stopwatch;
+use crate::sys::{process, processes};
+
+/// How a build ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The process ended by itself.
+    Exited(ExitStatus),
+    /// We were asked to stop, and stopped it.
+    Interrupted,
+}
+
+/// What the caller is told while it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happening<'a> {
+    /// A line of output, without its end.
+    Line(&'a str),
+    /// A second has passed; the source that a compiler has worked on longest, with its seconds.
+    Tick(Option<(String, u64)>),
+}
+
+/// Why a build could not be run at all.
+#[derive(Debug)]
+pub enum RunError {
+    /// The program could not be started.
+    Start(std::io::Error),
+    /// The log could not be written.
+    Log(std::io::Error),
+    /// The runtime or a pipe failed.
+    System(std::io::Error),
+}
+
+/// Longest line kept whole; a longer one is cut for the caller but not in the log.
+const LINE_LIMIT: usize = 1 << 20;
+/// How long a group may take to end after a polite signal.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Runs `spec` with both streams into `log`, telling `tell` about every line and every second.
+pub fn run(
+    spec: &CommandSpec,
+    log: &Utf8Path,
+    tell: impl FnMut(Happening<'_>),
+) -> Result<(Ending, Duration), RunError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::System)?;
+    runtime.block_on(drive(spec, log, tell))
+}
+
+async fn drive(
+    spec: &CommandSpec,
+    log: &Utf8Path,
+    mut tell: impl FnMut(Happening<'_>),
+) -> Result<(Ending, Duration), RunError> {
+    let mut log = fs_err::File::create(log).map_err(RunError::Log)?;
+    writeln!(log, "$ {}", spec.command_line()).map_err(RunError::Log)?;
+    // Signals first: one that comes while the process starts must not be lost.
+    let mut signals = Signals::listen().map_err(RunError::System)?;
+    let watch = Stopwatch::start();
+    let (reader, writer) = std::io::pipe().map_err(RunError::System)?;
+    let mut command = process::command(spec);
+    command.stdout(writer.try_clone().map_err(RunError::System)?).stderr(writer).process_group(0);
+    let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn().map_err(RunError::Start)?;
+    let group = child.id().and_then(|id| i32::try_from(id).ok());
+    let reader = Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(RunError::System)?;
+    let mut reader = BufReader::with_capacity(1 << 16, reader);
+    let mut ticker = tokio::time::interval(Duration::from_secs(1));
+    ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let mut line = Vec::new();
+    let mut status = None;
+    let ending = loop {
+        tokio::select! {
+            read = reader.read_until(b'\n', &mut line) => {
+                if read.map_err(RunError::System)? == 0 {
+                    break None;
+                }
+                log.write_all(&line).map_err(RunError::Log)?;
+                tell(Happening::Line(text(&line).as_ref()));
+                line.clear();
+            }
+            ended = child.wait(), if status.is_none() => {
+                status = Some(ended.map_err(RunError::System)?);
+                // Whatever still holds the pipe was left behind by the build; give it a moment to finish its words.
+                ticker.reset_after(GRACE);
+            }
+            () = signals.any() => {
+                stop(group, &mut child).await;
+                break Some(Ending::Interrupted);
+            }
+            _ = ticker.tick() => {
+                if status.is_some() {
+                    break None;
+                }
+                tell(Happening::Tick(group.and_then(oldest_source)));
+            }
+        }
+    };
+    let elapsed = watch.elapsed();
+    if !line.is_empty() {
+        log.write_all(&line).map_err(RunError::Log)?;
+        tell(Happening::Line(text(&line).as_ref()));
+    }
+    if let Some(ending) = ending {
+        return Ok((ending, elapsed));
+    }
+    let status = match status {
+        Some(status) => status,
+        None => child.wait().await.map_err(RunError::System)?,
+    };
+    kill(group, rustix::process::Signal::KILL);
+    Ok((Ending::Exited(status), elapsed))
+}
+
+fn text(line: &[u8]) -> std::borrow::Cow<'_, str> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    String::from_utf8_lossy(&line[..line.len().min(LINE_LIMIT)])
+}
+
+/// The source that some compiler of the group has worked on longest, with its age in seconds.
+fn oldest_source(group: i32) -> Option<(String, u64)> {
+    let now = processes::ticks_since_boot()?;
+    let members = processes::of_group(group);
+    let compiling = members
+        .iter()
+        .filter(|process| process.argv.iter().any(|word| word == "-c"))
+        .filter_map(|process| Some((ninja::source_of(&process.argv)?, process.started)));
+    let (source, started) = compiling.min_by_key(|(_, started)| *started)?;
+    Some((source.to_owned(), now.saturating_sub(started) / processes::TICKS))
+}
+
+async fn stop(group: Option<i32>, child: &mut tokio::process::Child) {
+    kill(group, rustix::process::Signal::TERM);
+    let _ = tokio::time::timeout(GRACE, child.wait()).await;
+    kill(group, rustix::process::Signal::KILL);
+    let _ = child.wait().await;
+}
+
+fn kill(group: Option<i32>, signal: rustix::process::Signal) {
+    if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
+}
+
+/// The signals that mean "stop": Ctrl-C, a CI runner's cancel, a closed terminal.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn any(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> (Ending, Vec<String>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Utf8Path::from_path(folder.path()).unwrap().join("log");
+        let mut lines = Vec::new();
+        let spec = CommandSpec::new("/bin/sh", "/").args(["-c", script]);
+        let (ending, _) = run(&spec, &log, |happening| {
+            if let Happening::Line(line) = happening {
+                lines.push(line.to_owned());
+            }
+        })
+        .unwrap();
+        (ending, lines, fs_err::read_to_string(log).unwrap())
+    }
+
+    #[test]
+    fn both_streams_reach_the_log_and_the_caller_in_order() {
+        let (ending, lines, log) = sh("echo a; echo b >&2; printf 'c\\r\\nd'; exit 3");
+        assert!(matches!(ending, Ending::Exited(status) if status.code() == Some(3)));
+        assert_eq!(lines, ["a", "b", "c", "d"]);
+        assert!(log.ends_with("a\nb\nc\r\nd"), "{log}");
+    }
+
+    #[test]
+    fn what_a_build_leaves_behind_does_not_hold_us() {
+        let watch = Stopwatch::start();
+        let (ending, lines, _) = sh("sleep 30 & echo done");
+        assert!(matches!(ending, Ending::Exited(status) if status.success()));
+        assert_eq!(lines, ["done"]);
+        assert!(watch.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_missing_program_is_told_apart() {
+        let spec = CommandSpec::new("/nonexistent/program", "/");
+        let folder = tempfile::tempdir().unwrap();
+        let log = Utf8Path::from_path(folder.path()).unwrap().join("log");
+        assert!(matches!(run(&spec, &log, |_| {}), Err(RunError::Start(_))));
+    }
+}

@@ -1,0 +1,87 @@
+//! `build` and `plan`: the same choices, one carried out.
+
+use camino::Utf8PathBuf;
+use clap::Args;
+
+use crate::pipeline::Request;
+
+/// Arguments of `build`.
+#[derive(Debug, Args)]
+pub struct BuildArgs {
+    /// What to build and for which GPUs.
+    #[command(flatten)]
+    pub choice: Choice,
+    /// Folder for the wheels
+    #[arg(long, short, value_name = "DIR", default_value = "dist")]
+    pub out: Utf8PathBuf,
+    /// Build even if the cache holds the artifact, and leave the cache alone
+    #[arg(long)]
+    pub no_cache: bool,
+    /// Go on with the next recipe after a failure
+    #[arg(long)]
+    pub keep_going: bool,
+}
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// What to build and for which GPUs.
+    #[command(flatten)]
+    pub choice: Choice,
+}
+
+/// What to build, for what, with what.
+#[derive(Debug, Args)]
+pub struct Choice {
+    /// A built-in name (mmcv, torch-linear-assignment, torch-scatter), a recipe file, a folder with cuwright.toml, or a
+    /// source tree with setup.py [default: the current folder]
+    #[arg(value_name = "RECIPE")]
+    pub recipes: Vec<String>,
+    /// GPU targets, such as "8.6;9.0+PTX", sm_90, native, all-major
+    #[arg(long, short, value_name = "LIST", help_heading = "Targets")]
+    pub arch: Vec<String>,
+    /// GPU product to build for, such as "RTX 4090"; repeatable
+    #[arg(long, value_name = "NAME", help_heading = "Targets")]
+    pub gpu: Vec<String>,
+    /// Named target set of the recipe
+    #[arg(long, value_name = "NAME", help_heading = "Targets")]
+    pub profile: Option<String>,
+    /// CUDA toolkit version or range, such as 13.0
+    #[arg(long, value_name = "VERSION", help_heading = "Toolchain")]
+    pub cuda: Option<String>,
+    /// torch version or range, such as 2.11.0
+    #[arg(long, value_name = "VERSION", help_heading = "Toolchain")]
+    pub torch: Option<String>,
+    /// Python interpreter or version to build for
+    #[arg(long, value_name = "PYTHON", help_heading = "Toolchain")]
+    pub python: Option<String>,
+    /// Use no network
+    #[arg(long, help_heading = "Toolchain")]
+    pub offline: bool,
+    /// Compile jobs at once [default: what cores and memory allow]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub jobs: Option<u32>,
+}
+
+impl Choice {
+    /// The request for one recipe, with `out` absolute.
+    pub fn request(&self, out: Utf8PathBuf, no_cache: bool) -> Request {
+        Request {
+            archs: self.arch.clone(),
+            gpus: self.gpu.clone(),
+            profile: self.profile.clone(),
+            cuda: self.cuda.clone(),
+            torch: self.torch.clone(),
+            python: self.python.clone(),
+            jobs: self.jobs,
+            offline: self.offline,
+            no_cache,
+            out,
+        }
+    }
+
+    /// The recipes, or the current folder.
+    pub fn recipes(&self) -> Vec<Option<&str>> {
+        if self.recipes.is_empty() { vec![None] } else { self.recipes.iter().map(|r| Some(r.as_str())).collect() }
+    }
+}

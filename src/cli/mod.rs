@@ -1,0 +1,120 @@
+//! The command line as values. The structs are dumb: `clap` fills them, `commands` gives them meaning.
+
+pub mod build;
+pub mod cache;
+pub mod inspect;
+pub mod toolchain;
+
+use std::ffi::OsString;
+
+use camino::Utf8PathBuf;
+use clap::{Args, Parser, Subcommand};
+
+use crate::domain::exit::Exit;
+use crate::ui::Format;
+
+const AFTER: &str = "\
+Exit codes: 0 ok, 1 bug, 2 usage, 10 recipe, 11 no target, 12 toolchain or preflight, 13 build, 14 verify, 15 cache,
+130 interrupted. Start with `cuwright build mmcv --arch 9.0`, or `cuwright build` in a folder with a setup.py.";
+
+/// Builds CUDA extensions, and proves that every GPU asked for will run them.
+#[derive(Debug, Parser)]
+#[command(name = "cuwright", version, about, after_help = AFTER, max_term_width = 110, disable_help_subcommand = true)]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// How messages look; `json` writes one object a line to standard output
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    pub message_format: Format,
+    /// Same as `--message-format json`
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Only results and errors
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Every decision with its source
+    #[arg(long, short, global = true)]
+    pub verbose: bool,
+    /// Folder for toolchains, downloads and artifacts [env: CUWRIGHT_CACHE_DIR] [default: ~/.cache/cuwright]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub cache_dir: Option<Utf8PathBuf>,
+}
+
+impl Global {
+    /// The message format after both spellings.
+    pub fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.message_format }
+    }
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Build and verify wheels
+    Build(build::BuildArgs),
+    /// Show what `build` would do, without installing or building anything
+    Plan(build::PlanArgs),
+    /// List the GPU code in libraries, objects, archives and wheels
+    Inspect(inspect::InspectArgs),
+    /// Judge wheels and libraries by the GPU code they hold
+    Verify(inspect::VerifyArgs),
+    /// Provisioned toolkits and environments
+    Toolchain(toolchain::ToolchainArgs),
+    /// The artifact cache
+    Cache(cache::CacheArgs),
+    /// Write shell completions to standard output
+    Completions {
+        /// Shell to write for
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Command {
+    /// The command's name, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Build(_) => "build",
+            Self::Plan(_) => "plan",
+            Self::Inspect(_) => "inspect",
+            Self::Verify(_) => "verify",
+            Self::Toolchain(_) => "toolchain",
+            Self::Cache(_) => "cache",
+            Self::Completions { .. } => "completions",
+        }
+    }
+}
+
+/// Reads the command line. Help and usage errors are printed here, by `clap`.
+///
+/// # Errors
+/// The exit code to stop with: 0 after help or version, 2 after a usage error.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
+    Cli::try_parse_from(args).map_err(|error| {
+        let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+        // A closed pipe is no reason to fail.
+        let _ = error.print();
+        exit
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,39 @@
+//! `toolchain`: provisioned toolkits and environments.
+
+use clap::{Args, Subcommand};
+
+/// Arguments of `toolchain`.
+#[derive(Debug, Args)]
+pub struct ToolchainArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ToolchainAction,
+}
+
+/// Actions on toolchains.
+#[derive(Debug, Subcommand)]
+pub enum ToolchainAction {
+    /// List what is installed
+    List,
+    /// Install the toolchain that a recipe needs
+    Install {
+        /// A recipe, as `build` takes it; without one, torch and toolkit alone
+        #[arg(value_name = "RECIPE")]
+        recipe: Option<String>,
+        /// CUDA toolkit version or range
+        #[arg(long, value_name = "VERSION")]
+        cuda: Option<String>,
+        /// torch version or range
+        #[arg(long, value_name = "VERSION")]
+        torch: Option<String>,
+        /// Python interpreter or version
+        #[arg(long, value_name = "PYTHON")]
+        python: Option<String>,
+    },
+    /// Remove by the first digits of the digest that `list` shows
+    Remove {
+        /// First digits of the digest
+        #[arg(required = true, value_name = "DIGEST")]
+        digests: Vec<String>,
+    },
+}

@@ -1,0 +1,173 @@
+//! `cache`: overview, why, gc, removal.
+
+use std::time::Duration;
+
+use cache::{Limits, Match, Mode, Removed, STORE_LOCK, Store, Wait};
+use serde_json::json;
+
+use super::World;
+use crate::cli::build::Choice;
+use crate::cli::cache::{CacheAction, CacheArgs};
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems};
+use crate::pipeline::artifact::{Artifacts, change};
+use crate::pipeline::{Context, load, prepare};
+use crate::recipe::size::ByteSize;
+use crate::report::Event;
+use crate::sys::clock;
+use crate::ui::style::{age, bytes, count, table};
+
+pub(super) fn run(args: &CacheArgs, world: &World<'_>) -> Result<Exit, Problems> {
+    let store = Artifacts::store(&world.cache_root()?)?;
+    match &args.action {
+        CacheAction::List => list(&store, world)?,
+        CacheAction::Stat => stat(&store, world)?,
+        CacheAction::Why { choice } => return why(choice, &store, world),
+        CacheAction::Gc { max_size, max_age } => {
+            let max_bytes = max_size.as_deref().map(str::parse::<ByteSize>).transpose().map_err(|why| usage(&why))?;
+            if max_bytes.is_none() && max_age.is_none() {
+                return Err(usage("gc needs a limit: `--max-size` or `--max-age`").into());
+            }
+            let max_age = max_age.map(|days| Duration::from_secs(days.saturating_mul(86_400)));
+            let limits = Limits { max_bytes: max_bytes.map(|size| size.0), max_age };
+            let guard = exclusive(&store)?;
+            let removed = store.gc(&guard, limits, clock::now()).map_err(|error| failed(&error))?;
+            tell_removed(&removed, world);
+        }
+        CacheAction::Remove { keys } => {
+            let guard = exclusive(&store)?;
+            let mut all = Removed::default();
+            for key in keys {
+                let removed = store.remove(&guard, &Match::Prefix(key)).map_err(|error| failed(&error))?;
+                if removed.keys.is_empty() {
+                    let problem = Problem::new("cuwright::cache::no_such_key", Exit::Cache, format!("no artifact has a key that starts with `{key}`"))
+                        .help("`cuwright cache list` shows the keys");
+                    return Err(problem.into());
+                }
+                all.keys.extend(removed.keys);
+                all.bytes += removed.bytes;
+            }
+            tell_removed(&all, world);
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn usage(why: &str) -> Problem {
+    Problem::new("cuwright::usage::cache", Exit::Usage, why).help("see `cuwright cache gc --help`")
+}
+
+fn failed(error: &cache::Error) -> Problem {
+    Problem::new("cuwright::cache::failed", Exit::Cache, "the cache could not do that")
+        .why(error.to_string())
+        .help("check the cache folder's permissions and free space")
+}
+
+fn exclusive(store: &Store) -> Result<cache::Guard, Problem> {
+    let limit = Duration::from_secs(60);
+    let wait = |waited| if waited < limit { Wait::Again } else { Wait::GiveUp };
+    store.lock(STORE_LOCK, Mode::Exclusive, wait).map_err(|error| {
+        Problem::new("cuwright::cache::busy", Exit::Cache, "builds are using the cache")
+            .why(error.to_string())
+            .help("try again when they are done")
+    })
+}
+
+fn tell_removed(removed: &Removed, world: &World<'_>) {
+    if world.json() {
+        let keys: Vec<&str> = removed.keys.iter().map(cache::Key::as_str).collect();
+        world.printer.data(&json!({ "removed": keys, "bytes": removed.bytes }).to_string());
+    } else {
+        world.printer.data(&format!("removed {}, {}", count(removed.keys.len(), "artifact"), bytes(removed.bytes)));
+    }
+}
+
+fn list(store: &Store, world: &World<'_>) -> Result<(), Problem> {
+    let listing = store.list().map_err(|error| failed(&error))?;
+    if world.json() {
+        let entries: Vec<_> = listing
+            .entries
+            .iter()
+            .map(|entry| json!({ "key": entry.key().as_str(), "bytes": entry.bytes, "inputs": entry.inputs }))
+            .collect();
+        let damaged: Vec<&str> = listing.damaged.iter().map(|damaged| damaged.key.as_str()).collect();
+        world.printer.data(&json!({ "entries": entries, "damaged": damaged }).to_string());
+        return Ok(());
+    }
+    let text = |entry: &cache::Record, name: &str| entry.inputs.get(name).and_then(|v| v.as_str()).unwrap_or("?").to_owned();
+    let mut rows = vec![["KEY", "PACKAGE", "ARCHS", "CUDA", "TORCH", "PYTHON", "SIZE", "USED"].map(str::to_owned).to_vec()];
+    for entry in &listing.entries {
+        let used = clock::now().duration_since(entry.last_used).unwrap_or_default();
+        rows.push(vec![
+            entry.key().short().to_owned(),
+            text(entry, "package"),
+            text(entry, "archs"),
+            text(entry, "nvcc"),
+            text(entry, "torch"),
+            text(entry, "python"),
+            bytes(entry.bytes),
+            age(used),
+        ]);
+    }
+    for damaged in &listing.damaged {
+        rows.push(vec![damaged.key.short().to_owned(), format!("damaged: {}", damaged.damage)]);
+    }
+    world.printer.data(&table(&rows));
+    Ok(())
+}
+
+fn stat(store: &Store, world: &World<'_>) -> Result<(), Problem> {
+    let stat = store.stat().map_err(|error| failed(&error))?;
+    let root = store.root().display().to_string();
+    if world.json() {
+        let json = json!({ "root": root, "entries": stat.entries, "bytes": stat.bytes, "damaged": stat.damaged, "newer": stat.newer });
+        world.printer.data(&json.to_string());
+        return Ok(());
+    }
+    let ago = |time: Option<std::time::SystemTime>| {
+        time.map_or_else(|| "never".to_owned(), |time| age(clock::now().duration_since(time).unwrap_or_default()))
+    };
+    world.printer.data(&table(&[
+        vec!["folder".to_owned(), root],
+        vec!["artifacts".to_owned(), stat.entries.to_string()],
+        vec!["size".to_owned(), bytes(stat.bytes)],
+        vec!["damaged".to_owned(), stat.damaged.to_string()],
+        vec!["last used".to_owned(), ago(stat.newest_use)],
+    ]));
+    Ok(())
+}
+
+fn why(choice: &Choice, store: &Store, world: &World<'_>) -> Result<Exit, Problems> {
+    let cache_root = world.cache_root()?;
+    let tell = |event: Event| {
+        if matches!(event, Event::Warning { .. }) {
+            world.printer.event(&event);
+        }
+    };
+    let context = Context { env: world.env, cache_root: &cache_root, tell: &tell };
+    let request = choice.request(world.env.absolute("dist".into()), false);
+    for name in choice.recipes() {
+        let loaded = load::load(name, world.env)?;
+        let package = loaded.recipe.name.clone();
+        let prepared = prepare::prepare(&context, loaded, &request)?;
+        let inputs = prepared.inputs.to_json();
+        let same = |record: &cache::Record| record.inputs.get("package").and_then(|v| v.as_str()) == Some(package.as_str());
+        let near = store.why(&inputs, same).map_err(|error| failed(&error))?;
+        let hit = near.iter().any(|near| near.changes.is_empty());
+        if world.json() {
+            let near: Vec<_> = near.iter().map(|near| json!({ "key": near.record.key().as_str(), "changes": near.changes })).collect();
+            world.printer.data(&json!({ "unit": package, "key": prepared.key.as_str(), "hit": hit, "inputs": inputs, "near": near }).to_string());
+            continue;
+        }
+        let mut lines = vec![format!("{package} {}: {}", prepared.key.short(), if hit { "hit" } else { "miss" })];
+        for near in near.iter().filter(|near| !near.changes.is_empty()).take(5) {
+            let changes: Vec<String> = near.changes.iter().map(change).collect();
+            lines.push(format!("  {} differs in {}", near.record.key().short(), changes.join(", ")));
+        }
+        if near.is_empty() {
+            lines.push("  the cache holds no artifact of this package".to_owned());
+        }
+        world.printer.data(&lines.join("\n"));
+    }
+    Ok(Exit::Ok)
+}

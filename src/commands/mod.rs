@@ -1,0 +1,86 @@
+//! One wiring function per command. No logic: values go in from `cli`, results go out through `ui`.
+
+mod build;
+mod cache;
+mod inspect;
+mod toolchain;
+
+use camino::Utf8PathBuf;
+use clap::CommandFactory as _;
+
+use crate::cli::{Cli, Command};
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems};
+use crate::report::{Event, SCHEMA};
+use crate::sys::clock::Stopwatch;
+use crate::sys::{Env, dirs, env_vars};
+use crate::ui::{Format, Printer, Settings};
+
+/// What a command works with.
+pub struct World<'a> {
+    /// The captured environment.
+    pub env: &'a Env,
+    /// Shows things.
+    pub printer: Printer,
+    /// `--cache-dir`.
+    cache_dir: Option<Utf8PathBuf>,
+}
+
+impl World<'_> {
+    /// Root of all caches.
+    pub fn cache_root(&self) -> Result<Utf8PathBuf, Problem> {
+        let given = self.cache_dir.as_ref().map(|dir| self.env.absolute(dir));
+        given.or_else(|| dirs::cache_root(self.env)).ok_or_else(|| {
+            Problem::new("cuwright::usage::no_cache_dir", Exit::Usage, "there is no folder for the cache")
+                .why("neither HOME, XDG_CACHE_HOME nor CUWRIGHT_CACHE_DIR is set")
+                .help(format!("set {} or pass `--cache-dir DIR`", env_vars::CUWRIGHT_CACHE_DIR))
+        })
+    }
+
+    /// Whether results are wanted as JSON.
+    pub fn json(&self) -> bool {
+        self.printer.settings().format == Format::Json
+    }
+}
+
+/// Runs a command and gives its exit code.
+pub fn run(cli: &Cli, env: &Env) -> Exit {
+    let global = &cli.global;
+    let settings = Settings::detect(global.format(), global.quiet, global.verbose, env);
+    let world = World { env, printer: Printer::new(settings), cache_dir: global.cache_dir.clone() };
+    let watch = Stopwatch::start();
+    // Commands that answer with one document do not wrap it in a stream of messages.
+    let streams = matches!(cli.command, Command::Build(_));
+    if streams {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let command = cli.command.name().to_owned();
+        world.printer.event(&Event::Start { schema: SCHEMA, version, command });
+    }
+    let result = dispatch(&cli.command, &world);
+    let exit = result.unwrap_or_else(|problems| {
+        world.printer.problems(&problems);
+        problems.exit()
+    });
+    if streams {
+        let milliseconds = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
+        world.printer.event(&Event::Finish { exit: exit.code(), milliseconds });
+    }
+    exit
+}
+
+fn dispatch(command: &Command, world: &World<'_>) -> Result<Exit, Problems> {
+    match command {
+        Command::Build(args) => build::build(args, world),
+        Command::Plan(args) => build::plan(args, world),
+        Command::Inspect(args) => inspect::inspect(args, world),
+        Command::Verify(args) => inspect::verify(args, world),
+        Command::Toolchain(args) => toolchain::run(args, world),
+        Command::Cache(args) => cache::run(args, world),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "cuwright", &mut text);
+            world.printer.data(String::from_utf8_lossy(&text).trim_end());
+            Ok(Exit::Ok)
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The artifact cache as the pipeline sees it: a fault of the cache is a warning and a plain build.
+//!
+//! An entry holds the wheel; its metadata is the [`Summary`] of the build that made it.
+
+use std::time::Duration;
+
+use cache::{Guard, Key, Lookup, Mode, STORE_LOCK, Store, Wait};
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::Value;
+
+use super::Context;
+use crate::domain::exit::Exit;
+use crate::domain::problem::Problem;
+use crate::report::{Stage, Summary};
+use crate::sys::clock;
+
+/// A verified wheel in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cached {
+    /// The wheel inside the cache.
+    pub wheel: Utf8PathBuf,
+    /// What its build told.
+    pub summary: Summary,
+}
+
+/// The store, or nothing where it cannot be used.
+pub struct Artifacts {
+    store: Option<Store>,
+}
+
+/// Locks that a build holds: nobody removes the store's entries, nobody else builds this key.
+#[derive(Debug, Default)]
+pub struct Held {
+    _guards: Vec<Guard>,
+}
+
+impl Artifacts {
+    /// Opens the store below the cache root.
+    pub fn open(context: &Context<'_>, unit: &str) -> Self {
+        match Store::open(context.cache_root.as_std_path()) {
+            Ok(store) => Self { store: Some(store) },
+            Err(error) => {
+                context.warn(unit, format!("the artifact cache cannot be used, building without it: {error}"));
+                Self { store: None }
+            }
+        }
+    }
+
+    /// Looks a key up.
+    pub fn get(&self, context: &Context<'_>, unit: &str, key: &Key) -> Option<Cached> {
+        let store = self.store.as_ref()?;
+        match store.get(key, clock::now()) {
+            Ok(Lookup::Hit(entry)) => {
+                let summary: Summary = serde_json::from_value(entry.manifest().meta.clone()).ok()?;
+                let wheel = entry.files().map(|(_, path)| path).next()?;
+                Some(Cached { wheel: Utf8PathBuf::from_path_buf(wheel).ok()?, summary })
+            }
+            Ok(Lookup::Miss) => None,
+            Ok(Lookup::Evicted { reason, .. }) => {
+                context.warn(unit, format!("the cached artifact {} was damaged and is rebuilt: {reason}", key.short()));
+                None
+            }
+            Ok(_) => {
+                context.warn(unit, format!("the artifact {} was written by a newer cuwright; left alone", key.short()));
+                None
+            }
+            Err(error) => {
+                context.warn(unit, format!("the artifact cache could not be read: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Takes the locks for building `key`, waiting for another builder of the same key.
+    ///
+    /// # Errors
+    /// None of the cache; a lock that cannot be had is a warning. Kept a `Result` free of surprises.
+    pub fn lock(&self, context: &Context<'_>, unit: &str, key: &Key) -> Held {
+        let Some(store) = &self.store else { return Held::default() };
+        let mut held = Held::default();
+        for (name, mode) in [(STORE_LOCK.to_owned(), Mode::Shared), (key.lock_name(), Mode::Exclusive)] {
+            let waiting = |waited: Duration| {
+                if waited.is_zero() {
+                    context.stage(unit, Stage::Cache, format!("waiting for another cuwright that works on {}", key.short()));
+                }
+                Wait::Again
+            };
+            match store.lock(&name, mode, waiting) {
+                Ok(guard) => {
+                    if let Some(reason) = guard.degraded() {
+                        context.warn(unit, format!("the cache folder cannot be locked, do not build twice at once: {reason}"));
+                    }
+                    held._guards.push(guard);
+                }
+                Err(error) => context.warn(unit, format!("no lock on the cache: {error}")),
+            }
+        }
+        held
+    }
+
+    /// Stores a verified wheel. Nothing half-written can ever be read.
+    pub fn put(&self, context: &Context<'_>, key: &Key, wheel: &Utf8Path, inputs: Value, summary: &Summary) {
+        let Some(store) = &self.store else { return };
+        let name = wheel.file_name().unwrap_or("artifact.whl");
+        let stored = store.stage(key).and_then(|staging| {
+            staging.add_file(wheel.as_std_path(), name)?;
+            let meta = serde_json::to_value(summary).unwrap_or_default();
+            staging.commit(inputs, meta, clock::now())
+        });
+        if let Err(error) = stored {
+            context.warn(&summary.unit, format!("the artifact was not cached: {error}"));
+        }
+    }
+
+    /// Why `inputs` miss: the nearest artifact of the same package and how it differs, in words.
+    pub fn why(&self, package: &str, inputs: &Value) -> Option<String> {
+        let same = |record: &cache::Record| record.inputs.get("package").and_then(Value::as_str) == Some(package);
+        let near = self.store.as_ref()?.nearest(inputs, same).ok()??;
+        let changes: Vec<String> = near.changes.iter().map(change).collect();
+        Some(format!("nearest is {}: {}", near.record.key().short(), changes.join(", ")))
+    }
+
+    /// The store for commands that need one.
+    ///
+    /// # Errors
+    /// A folder that cannot be used.
+    pub fn store(cache_root: &Utf8Path) -> Result<Store, Problem> {
+        Store::open(cache_root.as_std_path()).map_err(|error| {
+            Problem::new("cuwright::cache::unusable", Exit::Cache, "the cache folder cannot be used")
+                .why(error.to_string())
+                .help("check its permissions, or choose another with `--cache-dir DIR`")
+        })
+    }
+}
+
+/// A changed input as `nvcc 12.4.131 → 12.8.93`.
+pub fn change(change: &cache::Change) -> String {
+    let show = |value: &Option<Value>| match value {
+        None => "none".to_owned(),
+        Some(Value::String(text)) if text.len() == 64 => format!("{}…", &text[..12]),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    format!("{} {} → {}", change.path.trim_start_matches(['/', '.']), show(&change.before), show(&change.after))
+}

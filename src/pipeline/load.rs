@@ -1,0 +1,119 @@
+//! From what the user names to a recipe: a built-in name, a recipe file, a folder, or a bare source tree.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems};
+use crate::recipe::parse::{Document, parse};
+use crate::recipe::resolve::resolve;
+use crate::recipe::{Recipe, builtin, infer};
+use crate::sys::Env;
+
+/// Name of the recipe file in a folder.
+pub const RECIPE_FILE: &str = "cuwright.toml";
+/// A recipe is a page of text; anything larger is another kind of file.
+const LARGEST: u64 = 1 << 20;
+
+/// A recipe and where it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// How to name its origin in messages.
+    pub origin: String,
+    /// Its text.
+    pub text: String,
+    /// Folder that relative paths are relative to.
+    pub folder: Utf8PathBuf,
+    /// Whether it was written by us for a bare source tree.
+    pub inferred: bool,
+}
+
+/// Loads what `name` names; without a name, the current folder.
+///
+/// # Errors
+/// Nothing there to build, or a recipe that is wrong.
+pub fn load(name: Option<&str>, env: &Env) -> Result<Loaded, Problems> {
+    let Some(name) = name else { return folder(env.current_dir(), ".") };
+    let looks_like_path = name.contains('/') || name.ends_with(".toml") || matches!(name, "." | "..");
+    if let Some(found) = builtin::find(name).filter(|_| !looks_like_path) {
+        let document = Document { origin: found.name, text: found.text };
+        let missing = |patch: &str| Err(format!("built-in recipes carry no `{patch}`"));
+        let recipe = resolve(document, parse(document)?, missing)?;
+        let origin = format!("built-in recipe {}", found.name);
+        let folder = env.current_dir().to_owned();
+        return Ok(Loaded { recipe, origin, text: found.text.to_owned(), folder, inferred: false });
+    }
+    let path = env.absolute(Utf8Path::new(name));
+    if path.is_dir() {
+        return folder(&path, name);
+    }
+    if path.exists() {
+        return file(&path, name);
+    }
+    Err(not_found(name, &path).into())
+}
+
+fn not_found(name: &str, path: &Utf8Path) -> Problem {
+    let names: Vec<&str> = builtin::ALL.iter().map(|recipe| recipe.name).collect();
+    let problem = Problem::new("cuwright::recipe::not_found", Exit::Recipe, format!("there is no recipe `{name}`"))
+        .why(format!("no built-in recipe has that name, and there is no file or folder {path}"));
+    match builtin::nearest_name(name) {
+        Some(near) => problem.help(format!("did you mean `{near}`?")),
+        None => problem,
+    }
+    .help(format!("built-in: {}; or name a recipe file, or a folder with {RECIPE_FILE} or setup.py", names.join(", ")))
+}
+
+fn file(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
+    let text = read(path)?;
+    let document = Document { origin: shown, text: &text };
+    let folder = path.parent().unwrap_or(Utf8Path::new("/")).to_owned();
+    let patch = |name: &str| fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
+    let recipe = resolve(document, parse(document)?, patch)?;
+    Ok(Loaded { recipe, origin: shown.to_owned(), text, folder, inferred: false })
+}
+
+fn folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
+    let recipe_file = path.join(RECIPE_FILE);
+    if recipe_file.exists() {
+        let shown = if shown == "." { RECIPE_FILE.to_owned() } else { format!("{}/{RECIPE_FILE}", shown.trim_end_matches('/')) };
+        return file(&recipe_file, &shown);
+    }
+    let optional = |name: &str| {
+        let path = path.join(name);
+        path.exists().then(|| read(&path)).transpose()
+    };
+    let real = path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    let sight = infer::Sight {
+        folder: real.file_name().unwrap_or_default().to_owned(),
+        setup_py: optional("setup.py")?,
+        pyproject: optional("pyproject.toml")?,
+    };
+    let Some(text) = infer::infer(&sight) else {
+        let problem =
+            Problem::new("cuwright::recipe::nothing_to_build", Exit::Recipe, format!("nothing to build in {path}"))
+                .why(format!("it holds neither {RECIPE_FILE} nor setup.py"))
+                .help(format!("go to the project's folder, or name a recipe: {}", builtin::ALL.map(|r| r.name).join(", ")));
+        return Err(problem.into());
+    };
+    let document = Document { origin: "inferred recipe", text: &text };
+    let recipe = resolve(document, parse(document)?, |_| Err(String::new()))?;
+    let origin = format!("inferred from {}", path.join("setup.py"));
+    Ok(Loaded { recipe, origin, text, folder: path.to_owned(), inferred: true })
+}
+
+fn read(path: &Utf8Path) -> Result<String, Problem> {
+    let refuse = |why: String| {
+        Problem::new("cuwright::recipe::unreadable", Exit::Recipe, format!("{path} cannot be read"))
+            .why(why)
+            .help("check the path and its permissions; a recipe is UTF-8 text")
+    };
+    let meta = fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    if !meta.is_file() || meta.len() > LARGEST {
+        return Err(refuse("it is no text file of at most 1 MiB".to_owned()));
+    }
+    let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| refuse("it is not UTF-8".to_owned()))
+}

@@ -1,0 +1,68 @@
+//! Joins the effects: one unit from recipe to verified wheel.
+//!
+//! The stages do not know one another; this is where a value of one becomes the input of the next.
+
+pub mod artifact;
+pub mod build;
+pub mod load;
+pub mod prepare;
+pub mod toolchain;
+pub mod verify;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::report::{Event, Stage};
+use crate::sys::Env;
+
+/// What a user asks of one run, flags already read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// `--arch` values.
+    pub archs: Vec<String>,
+    /// `--gpu` values.
+    pub gpus: Vec<String>,
+    /// `--profile`.
+    pub profile: Option<String>,
+    /// `--cuda`.
+    pub cuda: Option<String>,
+    /// `--torch`.
+    pub torch: Option<String>,
+    /// `--python`.
+    pub python: Option<String>,
+    /// `-j`.
+    pub jobs: Option<u32>,
+    /// `--offline`.
+    pub offline: bool,
+    /// `--no-cache`.
+    pub no_cache: bool,
+    /// `--out`.
+    pub out: Utf8PathBuf,
+}
+
+/// Where a run happens and who is told.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The captured environment.
+    pub env: &'a Env,
+    /// Root of all caches.
+    pub cache_root: &'a Utf8Path,
+    /// Gets every event.
+    pub tell: &'a dyn Fn(Event),
+}
+
+impl Context<'_> {
+    /// Tells what a stage found.
+    pub fn stage(&self, unit: &str, stage: Stage, text: impl Into<String>) {
+        (self.tell)(Event::Stage { unit: unit.to_owned(), stage, text: text.into() });
+    }
+
+    /// Tells a fact.
+    pub fn note(&self, unit: &str, text: impl Into<String>) {
+        (self.tell)(Event::Note { unit: Some(unit.to_owned()), text: text.into() });
+    }
+
+    /// Tells a risk.
+    pub fn warn(&self, unit: &str, text: impl Into<String>) {
+        (self.tell)(Event::Warning { unit: Some(unit.to_owned()), text: text.into() });
+    }
+}

@@ -1,0 +1,189 @@
+//! The environment of a build: what is taken over, what is set, what is left behind and said.
+
+use std::collections::BTreeMap;
+
+use crate::domain::arch::ArchSet;
+use crate::domain::arch::dialect::torch;
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems};
+use crate::domain::toolchain::Toolchain;
+use crate::recipe::Recipe;
+use crate::sys::{Env, env_vars as vars};
+
+/// Variables that tools need to run at all and that do not change what they produce.
+const NEUTRAL: [&str; 26] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TMPDIR",
+    "TERM",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "PYTHONPATH",
+];
+
+/// Variables that compilers and linkers read: taken over, shown, and part of the key.
+const FLAGS: [&str; 14] = [
+    "CFLAGS",
+    "CXXFLAGS",
+    "CPPFLAGS",
+    "LDFLAGS",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "ARCHFLAGS",
+    "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS",
+    "SOURCE_DATE_EPOCH",
+    "TORCH_NVCC_FLAGS",
+    "CUDAFLAGS",
+    "GCC_EXEC_PREFIX",
+];
+
+/// Variables by which people name archs to one tool or another; an inherited one is reported.
+pub const ARCH_VARIABLES: [&str; 16] = [
+    vars::TORCH_CUDA_ARCH_LIST,
+    "CUDAARCHS",
+    "CUDA_ARCH_BIN",
+    "CUDA_ARCH_PTX",
+    "CUDA_ARCH_NAME",
+    "CMAKE_CUDA_ARCHITECTURES",
+    "TF_CUDA_COMPUTE_CAPABILITIES",
+    "HERMETIC_CUDA_COMPUTE_CAPABILITIES",
+    "FLASH_ATTN_CUDA_ARCHS",
+    "NVTE_CUDA_ARCHS",
+    "TCNN_CUDA_ARCHITECTURES",
+    "NATTEN_CUDA_ARCH",
+    "MMCV_CUDA_ARGS",
+    "NVCC_FLAGS",
+    "MXNET_CUDA_ARCH",
+    "COMPUTE_CAPABILITY",
+];
+
+/// Variables that cuwright alone decides about.
+const OURS: [&str; 9] = [
+    vars::PATH,
+    vars::CUDA_HOME,
+    vars::CUDA_PATH,
+    vars::TORCH_CUDA_ARCH_LIST,
+    vars::MAX_JOBS,
+    "CC",
+    "CXX",
+    "CUDACXX",
+    "NINJA_STATUS",
+];
+
+/// The whole environment of a build, and how it came to be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// What the child gets.
+    pub variables: BTreeMap<String, String>,
+    /// Those of them that decide about the output, without machine paths.
+    pub keyed: BTreeMap<String, String>,
+    /// Names that we or the recipe set, worth showing.
+    pub shown: Vec<String>,
+    /// Inherited arch variables that were left behind, with their values.
+    pub cleared: Vec<(String, String)>,
+}
+
+/// Composes the environment of a unit.
+///
+/// # Errors
+/// An arch set that torch has no words for, and a recipe that sets what cuwright decides.
+pub fn environment(
+    recipe: &Recipe,
+    toolchain: &Toolchain,
+    archs: &ArchSet,
+    jobs: u32,
+    env: &Env,
+) -> Result<Environment, Problems> {
+    let mut result = Environment::default();
+    let cleared = |name: &str| recipe.build.clear_env.iter().any(|clear| clear == name);
+    for name in NEUTRAL.into_iter().filter(|name| !cleared(name)) {
+        if let Some(value) = env.get(name) {
+            result.variables.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    let passed = recipe.build.pass_env.iter().map(String::as_str);
+    for name in FLAGS.into_iter().chain(passed).filter(|name| !cleared(name) && !OURS.contains(name)) {
+        if let Some(value) = env.get(name) {
+            result.set(name, value, true);
+        }
+    }
+    for name in ARCH_VARIABLES {
+        if let Some(value) = env.get(name).filter(|_| !result.variables.contains_key(name)) {
+            result.cleared.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    let home = toolchain.toolkit.home.as_str();
+    result.set(vars::CUDA_HOME, home, false);
+    result.set(vars::CUDA_PATH, home, false);
+    result.set("CUDACXX", toolchain.toolkit.home.join("bin/nvcc").as_str(), false);
+    // torch hands CC to nvcc as its host compiler; setting only one of the two lets nvcc pick another by itself.
+    result.set("CC", toolchain.host.cc.as_str(), false);
+    result.set("CXX", toolchain.host.cxx.as_str(), false);
+    result.set(vars::TORCH_CUDA_ARCH_LIST, &torch::render(archs, None)?, false);
+    result.set(vars::MAX_JOBS, &jobs.to_string(), false);
+    result.set(vars::PATH, &search_path(toolchain, env), false);
+    result.variables.insert("NINJA_STATUS".to_owned(), "[%f/%t] ".to_owned());
+    result.variables.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
+    // A package in the user's own site folder would shadow the chosen torch without a word.
+    result.variables.insert("PYTHONNOUSERSITE".to_owned(), "1".to_owned());
+    for (name, value) in &recipe.build.env {
+        if OURS.contains(&name.as_str()) {
+            return Err(Problem::new(
+                "cuwright::recipe::reserved_variable",
+                Exit::Recipe,
+                format!("the recipe sets `{name}`, which cuwright decides"),
+            )
+            .why(format!("`build.env.{name} = \"{value}\"`"))
+            .help("remove it; name archs in `[targets]`, the toolkit with `--cuda`, jobs with `-j`")
+            .into());
+        }
+        result.set(name, value, true);
+    }
+    Ok(result)
+}
+
+impl Environment {
+    fn set(&mut self, name: &str, value: &str, keyed: bool) {
+        self.variables.insert(name.to_owned(), value.to_owned());
+        self.shown.push(name.to_owned());
+        if keyed {
+            self.keyed.insert(name.to_owned(), value.to_owned());
+        }
+    }
+}
+
+fn search_path(toolchain: &Toolchain, env: &Env) -> String {
+    let ours = toolchain.path.iter().map(|folder| folder.as_str());
+    let theirs = env.get(vars::PATH).unwrap_or("/usr/local/bin:/usr/bin:/bin").split(':');
+    let mut seen = Vec::new();
+    for folder in ours.chain(theirs).filter(|folder| !folder.is_empty()) {
+        if !seen.contains(&folder) {
+            seen.push(folder);
+        }
+    }
+    seen.join(":")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Everything that is knowable before compiling: all constraints joined, all violations at once.
+//!
+//! Invariant: pure. Each violation names the losing constraint, the evidence with its source, and the edit that mends
+//! it. What only may hurt is a warning. The installed tool's own word wins over any table.
+
+use std::str::FromStr as _;
+
+use pep440_rs::{Version, VersionSpecifiers};
+
+use crate::domain::arch::{Arch, ArchSet, Form};
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems};
+use crate::domain::toolchain::{HostFamily, Toolchain};
+use crate::recipe::Recipe;
+
+/// Checks a unit. Gives back the warnings.
+///
+/// # Errors
+/// Every violated constraint.
+pub fn check(recipe: &Recipe, toolchain: &Toolchain, archs: &ArchSet) -> Result<Vec<String>, Problems> {
+    let mut found = Vec::new();
+    let mut warnings = Vec::new();
+    arch_against_nvcc(toolchain, archs, &mut found);
+    arch_against_torch(toolchain, archs, &mut found);
+    toolkit_against_torch(toolchain, &mut found, &mut warnings);
+    toolkit_against_host_compiler(toolchain, &mut found);
+    recipe_ranges(recipe, toolchain, &mut found);
+    if toolchain.ninja.is_none() {
+        warnings.push("ninja was not found: sources compile one after another and progress is not known; add \"ninja\" to `toolchain.build-requires`".to_owned());
+    }
+    if only_arch_specific_ptx(archs) {
+        warnings.push(format!(
+            "the only PTX in {archs} is arch-specific, which no later GPU can use; add a plain one, such as `{}+PTX`",
+            archs.highest().map_or_else(String::new, |arch| Arch::plain(arch.capability).to_string())
+        ));
+    }
+    Problems::check(found).map(|()| warnings)
+}
+
+/// Names of `archs` that are not in `known`, joined for a sentence.
+fn join(archs: &[String]) -> String {
+    archs.join(", ")
+}
+
+fn arch_against_nvcc(toolchain: &Toolchain, archs: &ArchSet, found: &mut Vec<Problem>) {
+    let toolkit = &toolchain.toolkit;
+    let unknown: Vec<Arch> = archs
+        .iter()
+        .filter(|(arch, form)| {
+            let sass = form.sass && !toolkit.gpu_codes.contains(&arch.sm());
+            let ptx = form.ptx && !toolkit.gpu_archs.contains(&arch.compute());
+            sass || ptx
+        })
+        .map(|(arch, _)| arch)
+        .collect();
+    if unknown.is_empty() {
+        return;
+    }
+    let names: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+    let rest = archs.filter(|arch, _| !unknown.contains(&arch));
+    let keep = if unknown.last().copied() > rest.highest() { rest.with_highest_ptx() } else { rest };
+    let mut problem = Problem::new(
+        "cuwright::preflight::arch_nvcc",
+        Exit::Toolchain,
+        format!("nvcc {} cannot compile for {}", toolkit.nvcc, join(&names)),
+    )
+    .why(format!("nvcc at {}/bin/nvcc ({}) knows {}", toolkit.home, toolkit.origin, span_of(&toolkit.gpu_codes)));
+    for arch in &unknown {
+        if let Some(fact) = crate::compat::toolkit_range_text(*arch) {
+            problem = problem.why(fact);
+        }
+    }
+    if !keep.is_empty() {
+        problem = problem.help(format!("leave {} out: `--arch \"{keep}\"`", join(&names)));
+    }
+    found.push(problem.help("or choose a toolkit that knows all of them with `--cuda`"));
+}
+
+/// `sm_75 … sm_121`, from what nvcc lists.
+fn span_of(codes: &[String]) -> String {
+    let mut known: Vec<Arch> = codes.iter().filter_map(|code| Arch::from_code(code)).collect();
+    known.sort();
+    match (known.first(), known.last()) {
+        (Some(first), Some(last)) => format!("{first} to {last}"),
+        _ => "no arch".to_owned(),
+    }
+}
+
+fn arch_against_torch(toolchain: &Toolchain, archs: &ArchSet, found: &mut Vec<Problem>) {
+    let torch = &toolchain.torch;
+    if torch.supported_archs.is_empty() {
+        return;
+    }
+    let refused: Vec<String> =
+        archs.iter().map(|(arch, _)| arch.to_string()).filter(|arch| !torch.supported_archs.contains(arch)).collect();
+    if refused.is_empty() {
+        return;
+    }
+    let last = torch.supported_archs.last().cloned().unwrap_or_default();
+    found.push(
+        Problem::new(
+            "cuwright::preflight::arch_torch",
+            Exit::Toolchain,
+            format!("torch {} does not accept {}", torch.version, join(&refused)),
+        )
+        .why(format!("its cpp_extension at {} accepts up to {last}", torch.folder))
+        .why(format!("accepted: {}", torch.supported_archs.join(" ")))
+        .help(format!("leave {} out of the list, or choose a newer torch with `--torch`", join(&refused))),
+    );
+}
+
+fn toolkit_against_torch(toolchain: &Toolchain, found: &mut Vec<Problem>, warnings: &mut Vec<String>) {
+    let (toolkit, torch) = (&toolchain.toolkit, &toolchain.torch);
+    let Some(cuda) = torch.cuda else {
+        found.push(
+            Problem::new(
+                "cuwright::preflight::torch_cpu_only",
+                Exit::Toolchain,
+                format!("torch {} was built without CUDA", torch.version),
+            )
+            .why(format!("{}/version.py names no CUDA version", torch.folder))
+            .help("install a CUDA build of torch into this Python, or leave `--python` out to have one provisioned"),
+        );
+        return;
+    };
+    if cuda.major != toolkit.nvcc.major {
+        found.push(
+            Problem::new(
+                "cuwright::preflight::toolkit_torch",
+                Exit::Toolchain,
+                format!("toolkit {} and torch for CUDA {cuda} do not fit each other", toolkit.nvcc.release()),
+            )
+            .why(format!("nvcc {} at {} ({})", toolkit.nvcc, toolkit.home, toolkit.origin))
+            .why(format!("torch {} at {}; torch refuses another major", torch.version, torch.folder))
+            .help(format!("use a toolkit {}.x: set CUDA_HOME to one, or `--cuda {cuda}`", cuda.major)),
+        );
+    } else if cuda.minor != toolkit.nvcc.minor {
+        warnings.push(format!(
+            "nvcc {} differs from torch's CUDA {cuda} in the minor release, which torch accepts",
+            toolkit.nvcc
+        ));
+    }
+}
+
+fn toolkit_against_host_compiler(toolchain: &Toolchain, found: &mut Vec<Problem>) {
+    let (bounds, host) = (toolchain.toolkit.host_bounds, &toolchain.host);
+    let (name, limit) = match host.family {
+        HostFamily::Gcc => ("gcc", bounds.gcc_max),
+        HostFamily::Clang => ("clang", bounds.clang_below.map(|below| below.saturating_sub(1))),
+    };
+    let Some(limit) = limit.filter(|limit| host.major() > *limit) else { return };
+    found.push(
+        Problem::new(
+            "cuwright::preflight::host_compiler_too_new",
+            Exit::Toolchain,
+            format!("{name} {} is newer than nvcc {} accepts", host.version, toolchain.toolkit.nvcc),
+        )
+        .why(format!("{} ({})", host.cxx, host.origin))
+        .why(format!("{}/include/crt/host_config.h accepts {name} up to {limit}", toolchain.toolkit.home))
+        .help(format!("for this build only: `CC={name}-{limit} CXX={}-{limit} cuwright build …`", plus_plus(name)))
+        .help("or choose a newer toolkit with `--cuda`"),
+    );
+}
+
+fn plus_plus(name: &str) -> &str {
+    if name == "gcc" { "g++" } else { "clang++" }
+}
+
+fn recipe_ranges(recipe: &Recipe, toolchain: &Toolchain, found: &mut Vec<Problem>) {
+    let needs = &recipe.toolchain;
+    let nvcc = toolchain.toolkit.nvcc.release().to_string();
+    let torch = toolchain.torch.version.split('+').next().unwrap_or_default().to_owned();
+    let checks = [
+        ("cuda", &needs.cuda, nvcc, format!("{} ({})", toolchain.toolkit.home, toolchain.toolkit.origin)),
+        ("torch", &needs.torch, torch, toolchain.torch.folder.to_string()),
+        (
+            "python",
+            &needs.python,
+            toolchain.python.version.clone(),
+            format!("{} ({})", toolchain.python.executable, toolchain.python.origin),
+        ),
+    ];
+    for (what, range, version, place) in checks {
+        let (Ok(specifiers), Ok(parsed)) = (VersionSpecifiers::from_str(range), Version::from_str(&version)) else {
+            continue;
+        };
+        if !specifiers.contains(&parsed) {
+            found.push(
+                Problem::new(
+                    "cuwright::preflight::recipe_range",
+                    Exit::Toolchain,
+                    format!("{} wants {what} {range}, and this is {version}", recipe.name),
+                )
+                .why(place)
+                .help(format!(
+                    "choose another with `--{what}`, or widen `toolchain.{what}` if you know that it builds"
+                )),
+            );
+        }
+    }
+}
+
+/// Whether there is PTX, and none that a GPU of another number could use.
+fn only_arch_specific_ptx(archs: &ArchSet) -> bool {
+    let mut ptx = archs.iter().filter(|(_, form): &(Arch, Form)| form.ptx).peekable();
+    ptx.peek().is_some() && ptx.all(|(arch, _)| arch != Arch::plain(arch.capability))
+}
+
+#[cfg(test)]
+mod tests;

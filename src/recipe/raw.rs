@@ -1,0 +1,162 @@
+//! The recipe file as written: optional where the user may leave out, with spans where an error will point.
+//!
+//! Invariant: no defaults and no meaning here, and no `untagged` or `flatten`, so that every refusal has a place.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+/// A whole recipe file of schema 1.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawRecipe {
+    /// Version of this format; 1.
+    #[serde(rename = "schema")]
+    #[expect(dead_code, reason = "judged before this type is read; kept so that the key is legal")]
+    schema_version: i64,
+    /// What is built.
+    pub package: RawPackage,
+    /// Where it comes from.
+    pub source: RawSource,
+    /// Bounds on the toolchain.
+    #[serde(default)]
+    pub toolchain: RawToolchain,
+    /// GPU targets.
+    #[serde(default)]
+    pub targets: RawTargets,
+    /// How to build.
+    #[serde(default)]
+    pub build: RawBuild,
+    /// How to judge the result.
+    #[serde(default)]
+    pub verify: RawVerify,
+}
+
+/// `[package]`
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawPackage {
+    /// Distribution name, such as `mmcv`.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub name: Spanned<String>,
+    /// Version; a `pypi` source brings its own.
+    pub version: Option<String>,
+}
+
+/// `[source]`: exactly one of `path` and `pypi`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawSource {
+    /// Folder of the source tree, relative to the recipe.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub path: Option<Spanned<String>>,
+    /// Source distribution on the package index, `name==version`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub pypi: Option<Spanned<String>>,
+    /// sha256 of the source distribution, in hex.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub sha256: Option<Spanned<String>>,
+    /// Patch files beside the recipe, applied in order with `-p1`.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub patches: Vec<Spanned<String>>,
+}
+
+/// `[toolchain]`: version bounds in PEP 440 form.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawToolchain {
+    /// CUDA toolkit, such as `>=11.8`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub cuda: Option<Spanned<String>>,
+    /// torch, such as `>=2.0`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub torch: Option<Spanned<String>>,
+    /// Python, such as `>=3.8`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub python: Option<Spanned<String>>,
+    /// What setup.py needs beside torch. Default: setuptools below 81, wheel, ninja.
+    pub build_requires: Option<Vec<String>>,
+}
+
+/// `[targets]`
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawTargets {
+    /// Archs used when nothing else names a target; strings, such as `"8.6"` or `"9.0+PTX"`.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub arch: Vec<Spanned<String>>,
+    /// Named sets for `--profile`.
+    pub profiles: BTreeMap<String, RawProfile>,
+}
+
+/// `[targets.profiles.NAME]`
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawProfile {
+    /// Archs.
+    pub arch: Vec<String>,
+    /// GPU product names, such as `"RTX 4090"`.
+    pub gpus: Vec<String>,
+}
+
+/// `[build]`
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawBuild {
+    /// Build system; `setup.py`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub backend: Option<Spanned<String>>,
+    /// Variables to set for the build.
+    pub env: BTreeMap<String, String>,
+    /// Variables that must not reach the build.
+    pub clear_env: Vec<String>,
+    /// Variables to take over from the caller's environment.
+    pub pass_env: Vec<String>,
+    /// Memory one compile job needs, such as `3 GiB`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub memory_per_job: Option<Spanned<String>>,
+}
+
+/// `[verify]`
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawVerify {
+    /// Globs of the extension files inside the wheel that must hold device code. Default: every `.so`.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub extensions: Vec<Spanned<String>>,
+    /// Modules that must import. Default: the modules of the extension files.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub import: Vec<Spanned<String>>,
+    /// Python statements to run after the imports; an exception fails the verification.
+    pub check: Option<String>,
+    /// Requirements of the imports, installed beside torch.
+    pub requires: Vec<String>,
+    /// Exceptions, each with a reason.
+    pub waive: Vec<RawWaiver>,
+}
+
+/// `[[verify.waive]]`
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawWaiver {
+    /// Glob over paths inside the wheel.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub file: Spanned<String>,
+    /// Archs that may be missing, or `all` for a file without device code.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub arch: Spanned<String>,
+    /// Why that is right.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub reason: Spanned<String>,
+}

@@ -1,0 +1,239 @@
+//! [`RawRecipe`] → [`Recipe`]: defaults applied, every value judged, all refusals at once.
+
+use std::str::FromStr as _;
+
+use pep440_rs::VersionSpecifiers;
+use toml::Spanned;
+
+use super::parse::Document;
+use super::raw::{RawRecipe, RawSource};
+use super::size::ByteSize;
+use super::{Backend, Build, Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Waiver};
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems};
+
+/// setuptools 81 and later lack `pkg_resources`, which many setup.py files still import.
+const DEFAULT_BUILD_REQUIRES: [&str; 3] = ["setuptools<81", "wheel", "ninja"];
+/// What a typical torch source file needs at its peak (nvcc with torch headers: 1.3 to 3 GiB).
+const DEFAULT_MEMORY: ByteSize = ByteSize(2 << 30);
+
+/// Applies defaults and judges every value. `patch_text` reads a patch beside the recipe.
+///
+/// # Errors
+/// Everything that is wrong with the values, each with its place.
+pub fn resolve(
+    document: Document<'_>,
+    raw: RawRecipe,
+    patch_text: impl Fn(&str) -> Result<String, String>,
+) -> Result<Recipe, Problems> {
+    let mut found = Vec::new();
+    let mut judge = Judge { document, found: &mut found };
+    let name = judge.name(&raw.package.name);
+    let source = judge.source(&raw.source);
+    let patches = judge.patches(&raw.source.patches, patch_text);
+    let toolchain = ToolchainNeeds {
+        cuda: judge.range(raw.toolchain.cuda.as_ref()),
+        torch: judge.range(raw.toolchain.torch.as_ref()),
+        python: judge.range(raw.toolchain.python.as_ref()),
+        build_requires: raw
+            .toolchain
+            .build_requires
+            .unwrap_or_else(|| DEFAULT_BUILD_REQUIRES.map(str::to_owned).to_vec()),
+    };
+    let backend = judge.backend(raw.build.backend.as_ref());
+    let memory_per_job = judge.memory(raw.build.memory_per_job.as_ref());
+    let extensions = raw.verify.extensions.iter().map(|glob| judge.glob(glob)).collect();
+    let import = raw.verify.import.iter().map(|module| judge.module(module)).collect();
+    let waivers = raw
+        .verify
+        .waive
+        .iter()
+        .map(|waiver| Waiver {
+            file: judge.glob(&waiver.file),
+            arch: waiver.arch.get_ref().clone(),
+            reason: judge.reason(&waiver.reason),
+        })
+        .collect();
+    let profiles = raw.targets.profiles.into_iter().map(|(name, p)| (name, Profile { arch: p.arch, gpus: p.gpus }));
+    let targets =
+        Targets { arch: raw.targets.arch.into_iter().map(Spanned::into_inner).collect(), profiles: profiles.collect() };
+    Problems::check(found)?;
+    let version = match &source {
+        Some(Source::Pypi { version, .. }) => Some(raw.package.version.unwrap_or_else(|| version.clone())),
+        _ => raw.package.version,
+    };
+    let source = source.unwrap_or_else(|| Source::Path(".".to_owned()));
+    let (env, clear_env, pass_env) = (raw.build.env, raw.build.clear_env, raw.build.pass_env);
+    let build = Build { backend, env, clear_env, pass_env, memory_per_job };
+    let verify = Verify { extensions, import, check: raw.verify.check, requires: raw.verify.requires, waivers };
+    Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify })
+}
+
+struct Judge<'a> {
+    document: Document<'a>,
+    found: &'a mut Vec<Problem>,
+}
+
+impl Judge<'_> {
+    fn refuse(&mut self, at: &Spanned<String>, label: &str, message: String, help: &str) {
+        let snippet = self.document.snippet(at.span(), label);
+        self.found.push(Problem::new("cuwright::recipe::invalid_value", Exit::Recipe, message).at(snippet).help(help));
+    }
+
+    fn name(&mut self, name: &Spanned<String>) -> String {
+        let text = name.get_ref();
+        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if text.is_empty() || !text.chars().all(legal) || text.starts_with('.') {
+            let message = format!("`{text}` is no distribution name");
+            self.refuse(name, "letters, digits, `-`, `_` and `.` only", message, "name it like the Python project");
+        }
+        text.clone()
+    }
+
+    fn source(&mut self, raw: &RawSource) -> Option<Source> {
+        match (&raw.path, &raw.pypi) {
+            (Some(path), None) => {
+                if let Some(sha256) = &raw.sha256 {
+                    let message = "`sha256` does not go with `path`".to_owned();
+                    self.refuse(sha256, "a folder has no digest of its own", message, "remove `sha256`");
+                }
+                Some(Source::Path(path.get_ref().clone()))
+            }
+            (None, Some(pypi)) => self.pypi(pypi, raw.sha256.as_ref()),
+            (Some(_), Some(pypi)) => {
+                let message = "the source has both `path` and `pypi`".to_owned();
+                self.refuse(pypi, "second source", message, "keep exactly one of `path` and `pypi`");
+                None
+            }
+            (None, None) => {
+                let problem = Problem::new("cuwright::recipe::no_source", Exit::Recipe, "the recipe names no source")
+                    .why("`[source]` has neither `path` nor `pypi`")
+                    .help("add `path = \".\"`, or `pypi = \"name==version\"` with its `sha256`");
+                self.found.push(problem);
+                None
+            }
+        }
+    }
+
+    fn pypi(&mut self, pypi: &Spanned<String>, sha256: Option<&Spanned<String>>) -> Option<Source> {
+        let Some((name, version)) = pypi.get_ref().split_once("==") else {
+            let message = format!("`{}` names no exact version", pypi.get_ref());
+            self.refuse(pypi, "expected `name==version`", message, "pin it, such as `mmcv==2.2.0`");
+            return None;
+        };
+        let (name, version) = (name.trim().to_owned(), version.trim().to_owned());
+        if pep440_rs::Version::from_str(&version).is_err() {
+            let message = format!("`{version}` is no version");
+            self.refuse(pypi, "after `==`", message, "write a full version, such as `2.2.0`");
+        }
+        let Some(sha256) = sha256 else {
+            let message = "a `pypi` source needs the sha256 of its file".to_owned();
+            let help = "add `sha256 = \"…\"`; the index page of the project lists it for each file";
+            self.refuse(pypi, "not pinned by digest", message, help);
+            return None;
+        };
+        let digest = sha256.get_ref().to_ascii_lowercase();
+        if digest.len() != 64 || !digest.bytes().all(|b| b.is_ascii_hexdigit()) {
+            let message = "`sha256` is no sha256 digest".to_owned();
+            self.refuse(sha256, "expected 64 hex digits", message, "copy the digest of the .tar.gz from the index");
+        }
+        Some(Source::Pypi { name, version, sha256: digest })
+    }
+
+    fn patches(&mut self, patches: &[Spanned<String>], read: impl Fn(&str) -> Result<String, String>) -> Vec<Patch> {
+        let mut result = Vec::new();
+        for patch in patches {
+            match read(patch.get_ref()) {
+                Ok(text) => result.push(Patch { name: patch.get_ref().clone(), text }),
+                Err(why) => {
+                    let message = format!("the patch `{}` cannot be read: {why}", patch.get_ref());
+                    self.refuse(patch, "this file", message, "paths of patches are relative to the recipe's folder");
+                }
+            }
+        }
+        result
+    }
+
+    fn range(&mut self, range: Option<&Spanned<String>>) -> String {
+        let Some(range) = range else { return String::new() };
+        if let Err(error) = VersionSpecifiers::from_str(range.get_ref()) {
+            let why = error.to_string().lines().next().unwrap_or_default().to_owned();
+            let message = format!("`{}` is no version range: {why}", range.get_ref());
+            self.refuse(range, "here", message, "write a range like `>=2.0,<3`, or `==2.11.0`");
+        }
+        range.get_ref().clone()
+    }
+
+    fn backend(&mut self, backend: Option<&Spanned<String>>) -> Backend {
+        if let Some(backend) = backend.filter(|b| b.get_ref() != "setup.py") {
+            let message = format!("`{}` is no backend of this cuwright", backend.get_ref());
+            self.refuse(backend, "unknown backend", message, "backends here: setup.py");
+        }
+        Backend::SetupPy
+    }
+
+    fn memory(&mut self, memory: Option<&Spanned<String>>) -> ByteSize {
+        let Some(memory) = memory else { return DEFAULT_MEMORY };
+        memory.get_ref().parse().unwrap_or_else(|why: String| {
+            self.refuse(memory, "no size", why, "write a number and a unit, such as `3 GiB`");
+            DEFAULT_MEMORY
+        })
+    }
+
+    fn glob(&mut self, glob: &Spanned<String>) -> String {
+        if let Err(error) = globset::Glob::new(glob.get_ref()) {
+            let message = format!("`{}` is no glob: {}", glob.get_ref(), error.kind());
+            self.refuse(glob, "here", message, "write a glob like `mmcv/_ext*.so`");
+        }
+        glob.get_ref().clone()
+    }
+
+    fn module(&mut self, module: &Spanned<String>) -> String {
+        let part = |p: &str| {
+            !p.is_empty()
+                && !p.starts_with(|c: char| c.is_ascii_digit())
+                && p.chars().all(|c| c.is_alphanumeric() || c == '_')
+        };
+        if !module.get_ref().split('.').all(part) {
+            let message = format!("`{}` is no module name", module.get_ref());
+            self.refuse(module, "not importable", message, "write a dotted name like `mmcv.ops`");
+        }
+        module.get_ref().clone()
+    }
+
+    fn reason(&mut self, reason: &Spanned<String>) -> String {
+        if reason.get_ref().trim().is_empty() {
+            let message = "a waiver needs a reason".to_owned();
+            self.refuse(reason, "empty", message, "say why the file is right without that code");
+        }
+        reason.get_ref().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse::parse;
+    use super::*;
+
+    fn read(text: &str) -> Result<Recipe, Problems> {
+        let document = Document { origin: "r.toml", text };
+        resolve(document, parse(document).unwrap(), |name| Err(format!("no {name}")))
+    }
+
+    #[test]
+    fn defaults_are_applied() {
+        let recipe = read("schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n").unwrap();
+        assert_eq!(recipe.toolchain.build_requires, DEFAULT_BUILD_REQUIRES);
+        assert_eq!(recipe.build.memory_per_job, DEFAULT_MEMORY);
+    }
+
+    #[test]
+    fn every_wrong_value_is_reported_at_once() {
+        let text = "schema = 1\n[package]\nname = \"a b\"\n[source]\npypi = \"x\"\npatches = [\"p\"]\n\
+            [toolchain]\ntorch = \"two\"\n[build]\nbackend = \"make\"\nmemory-per-job = \"much\"\n\
+            [verify]\nextensions = [\"[\"]\nimport = [\"a-b\"]\n";
+        let problems = read(text).unwrap_err();
+        assert_eq!(problems.iter().count(), 8, "{problems:#?}");
+        assert!(problems.iter().all(|p| p.snippet().is_some_and(|s| !s.range.is_empty())));
+    }
+}

@@ -1,0 +1,57 @@
+//! What a finished unit tells: the wheel, its key, and per file which targets it can run on.
+
+use serde::{Deserialize, Serialize};
+
+/// A verified artifact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub struct Summary {
+    /// Package.
+    pub unit: String,
+    /// Version, where known.
+    pub version: Option<String>,
+    /// Cache key, 64 hex digits.
+    pub key: String,
+    /// Whether it came from the cache.
+    pub restored: bool,
+    /// Path of the wheel in the output folder.
+    pub wheel: String,
+    /// Size of the wheel in bytes.
+    pub wheel_bytes: u64,
+    /// sha256 of the wheel.
+    pub wheel_sha256: String,
+    /// Archs asked for.
+    pub requested: String,
+    /// Archs that the compiler command lines carried; empty where no command was seen.
+    pub effective: String,
+    /// What each extension file holds.
+    pub files: Vec<FileCoverage>,
+    /// What the import check printed, line by line.
+    pub import_output: Vec<String>,
+    /// CUDA toolkit, such as `13.0.88`.
+    pub cuda: String,
+    /// torch, such as `2.11.0+cu130`.
+    pub torch: String,
+    /// Python wheel tag.
+    pub python: String,
+    /// Seconds that the build system ran, when it did.
+    pub build_seconds: u64,
+}
+
+/// The device code of one file inside the wheel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub struct FileCoverage {
+    /// Path inside the wheel.
+    pub file: String,
+    /// Archs found, as an arch list; empty for a file without device code.
+    pub found: String,
+    /// Number of SASS images (cubins).
+    pub cubins: usize,
+    /// Number of PTX images.
+    pub ptx: usize,
+    /// Reason of the waiver that applies, if one does.
+    pub waived: Option<String>,
+}

@@ -1,0 +1,136 @@
+//! Imports the built modules in a fresh Python, outside the source tree, and runs the recipe's check.
+//!
+//! torch is imported first, since extensions link against its libraries. Each module must come from the wheel under
+//! test: a package of the same name in the environment would prove nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use camino::Utf8Path;
+
+use super::site::Site;
+use crate::domain::command::CommandSpec;
+use crate::domain::exit::Exit;
+use crate::domain::problem::Problem;
+use crate::sys::process;
+
+/// What to import and check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import<'a> {
+    /// Interpreter.
+    pub python: &'a Utf8Path,
+    /// Its environment.
+    pub env: BTreeMap<String, String>,
+    /// Modules, in order.
+    pub modules: &'a [String],
+    /// Statements to run afterwards.
+    pub check: Option<&'a str>,
+    /// Empty folder to run in.
+    pub cwd: &'a Utf8Path,
+}
+
+/// Importing torch and a large extension from a cold disk may take minutes.
+const LIMIT: Duration = Duration::from_secs(600);
+
+const SCRIPT: &str = r#"
+import importlib, os, sys
+site, modules, check = sys.argv[1], sys.argv[2].split(","), sys.argv[3]
+sys.path.insert(0, site)
+stage = "torch"
+try:
+    import torch
+    for name in filter(None, modules):
+        stage = name
+        module = importlib.import_module(name)
+        where = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", [])), "")
+        if not os.path.realpath(where).startswith(os.path.realpath(site) + os.sep):
+            raise ImportError(f"{name} was imported from {where}, not from the wheel")
+        print(f"{name} imports")
+    stage = "check"
+    exec(compile(check, "<check>", "exec"), {"__name__": "__check__"})
+except BaseException as error:
+    import traceback
+    traceback.print_exc()
+    print(f"\ncuwright-failed-at {stage}", file=sys.stderr)
+    sys.exit(1)
+"#;
+
+/// Modules of extension files, as they would be imported.
+pub fn modules_of(site: &Site) -> Vec<String> {
+    let stem = |name: &str| name.rsplit('/').next().and_then(|file| file.split('.').next()).map(str::to_owned);
+    site.extensions
+        .iter()
+        .filter(|file| !file.name.rsplit('/').next().is_some_and(|name| name.starts_with("lib")))
+        .filter_map(|file| {
+            let folder = file.name.rsplit_once('/').map(|(folder, _)| folder.replace('/', "."));
+            let stem = stem(&file.name)?;
+            Some(folder.map_or_else(|| stem.clone(), |folder| format!("{folder}.{stem}")))
+        })
+        .collect()
+}
+
+/// Runs the import check and gives back what it printed.
+///
+/// # Errors
+/// A module that does not import or comes from elsewhere, or a check that raises.
+pub fn run(import: &Import<'_>, site: &Site) -> Result<Vec<String>, Problem> {
+    let mut env = import.env.clone();
+    env.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
+    let modules = import.modules.join(",");
+    let spec = CommandSpec::new(import.python.as_str(), import.cwd)
+        .args(["-c", SCRIPT, site.root.as_str(), &modules, import.check.unwrap_or_default()])
+        .env(env);
+    let said = process::capture(&spec, LIMIT).map_err(|error| {
+        Problem::new("cuwright::verify::import_not_run", Exit::Verify, "the import check could not be run")
+            .why(format!("{} {error}", import.python))
+            .help("check that this Python starts, then build again")
+    })?;
+    if said.status.success() {
+        return Ok(said.stdout.lines().map(str::to_owned).collect());
+    }
+    let stage = said.stderr.lines().rev().find_map(|line| line.strip_prefix("cuwright-failed-at "));
+    let stderr = said.stderr.lines().filter(|line| !line.starts_with("cuwright-failed-at "));
+    let told: Vec<&str> = stderr.filter(|line| !line.trim().is_empty()).collect();
+    let last = told.last().copied().unwrap_or("the process ended without a word").trim().to_owned();
+    let message = match stage {
+        Some("torch") => "torch itself does not import in the build's environment".to_owned(),
+        Some("check") => "the recipe's check failed".to_owned(),
+        Some(module) => format!("`{module}` does not import"),
+        None => format!("the import check died ({})", said.status),
+    };
+    let mut problem = Problem::new("cuwright::verify::import_failed", Exit::Verify, message).why(last.clone());
+    if told.len() > 1 {
+        problem = problem.why(told[told.len().saturating_sub(8)..told.len() - 1].join("\n"));
+    }
+    Err(mends(problem, &last))
+}
+
+fn mends(problem: Problem, last: &str) -> Problem {
+    if let Some(missing) = last.split("No module named ").nth(1) {
+        let name = missing.trim_matches(['\'', '"']);
+        return problem.help(format!(
+            "if `{name}` is a requirement at run time, add it to `verify.requires`, or install it into this Python"
+        ));
+    }
+    if last.contains("undefined symbol") {
+        return problem
+            .help("the file was linked against another torch than the one imported: build with `--no-cache`");
+    }
+    problem.help("the wheel is not used: mend the recipe's `[verify]` or the project, then build again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::site::ExtensionFile;
+    use super::*;
+
+    #[test]
+    fn modules_are_named_after_the_extension_files() {
+        let file = |name: &str| ExtensionFile { name: name.into(), path: name.into() };
+        let site = Site {
+            root: "/".into(),
+            extensions: vec![file("a/b/_C.cpython-311.so"), file("_top.so"), file("a/lib/libx.so")],
+        };
+        assert_eq!(modules_of(&site), ["a.b._C", "_top"]);
+    }
+}

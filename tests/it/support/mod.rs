@@ -1,0 +1,88 @@
+//! A folder of its own for every test, and the real `cuwright` in it with an environment that nothing leaks into.
+
+use std::process::{Command, Output};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// An empty home, working folder and cache; removed at the end.
+pub struct Sandbox {
+    root: tempfile::TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What a run said.
+pub struct Said {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Said {
+    /// Both streams and the exit code, with folders and versions of this machine replaced, for snapshots.
+    pub fn shown(&self, sandbox: &Sandbox) -> String {
+        let text = format!("exit {:?}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr);
+        text.replace(sandbox.root().as_str(), "[ROOT]")
+            .replace(env!("CARGO_MANIFEST_DIR"), "[PROJECT]")
+            .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
+    }
+
+    pub fn assert_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+impl Sandbox {
+    pub fn new() -> Self {
+        let root = tempfile::Builder::new().prefix("cuwright-it-").tempdir().unwrap();
+        let sandbox = Self { root, variables: Vec::new() };
+        for folder in ["home", "work"] {
+            fs_err::create_dir_all(sandbox.root().join(folder)).unwrap();
+        }
+        sandbox
+    }
+
+    pub fn root(&self) -> &Utf8Path {
+        Utf8Path::from_path(self.root.path()).unwrap()
+    }
+
+    pub fn work(&self) -> Utf8PathBuf {
+        self.root().join("work")
+    }
+
+    pub fn file(&self, name: &str, text: &str) -> &Self {
+        let path = self.work().join(name);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, text).unwrap();
+        self
+    }
+
+    pub fn var(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cuwright"));
+        command
+            .args(args)
+            .current_dir(self.work())
+            .env_clear()
+            .env("HOME", self.root().join("home"))
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("CUWRIGHT_CACHE_DIR", self.root().join("cache"))
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Said {
+        let Output { status, stdout, stderr } = self.command(args).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Said { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+    }
+}
+
+/// A path inside this project.
+pub fn project(path: &str) -> Utf8PathBuf {
+    Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
