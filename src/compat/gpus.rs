@@ -12,6 +12,7 @@ use crate::domain::arch::Capability;
 const GPUS: &str = include_str!("tables/gpus.tsv");
 const VIRTUAL: &str = include_str!("tables/vgpu.tsv");
 const PCI: &str = include_str!("tables/pci.tsv");
+const TEGRA: &str = include_str!("tables/tegra.tsv");
 
 /// A product and what it can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +89,13 @@ pub fn gpu_by_pci(device: u16) -> Option<PciGpu> {
     let row = table::rows(PCI).find(|row| row.first() == Some(&key.as_str()))?;
     let [_, capability, chip, name, ..] = *row else { return None };
     Some(PciGpu { name, chip, capability: capability.parse().ok() })
+}
+
+/// Finds a Tegra by a name of its device tree, such as `nvidia,tegra234`.
+pub fn tegra_by_compatible(compatible: &str) -> Option<Gpu> {
+    let row = table::rows(TEGRA).find(|row| row.first() == Some(&compatible))?;
+    let [_, capability, name, ..] = *row else { return None };
+    Some(Gpu { name, capability: capability.parse().ok()? })
 }
 
 /// Well-known products, one for each capability that people still meet.
@@ -181,6 +189,8 @@ mod tests {
         table::tests::is_well_formed(GPUS, 1);
         table::tests::is_well_formed(VIRTUAL, 1);
         table::tests::is_well_formed(PCI, 1);
+        table::tests::is_well_formed(TEGRA, 1);
+        assert!(table::rows(TEGRA).all(|row| tegra_by_compatible(row[0]).is_some()));
         assert_eq!(PHYSICAL_ROWS.len(), table::rows(GPUS).count());
         assert_eq!(VIRTUAL_ROWS.len(), table::rows(VIRTUAL).count());
     }

@@ -13,6 +13,6 @@ mod toolkits;
 mod torch;
 
 pub use driver::DriverVersion;
-pub use gpus::{Candidate, Gpu, GpuLookup, PciGpu, examples, gpu_by_name, gpu_by_pci};
+pub use gpus::{Candidate, Gpu, GpuLookup, PciGpu, examples, gpu_by_name, gpu_by_pci, tegra_by_compatible};
 pub use toolkits::{PtxIsa, Span, Toolkit, arch_span, newest, toolkit, toolkits};
 pub use torch::{HostBound, Torch, families, torch, torch_releases};

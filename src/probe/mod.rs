@@ -4,6 +4,7 @@
 
 pub mod compiler;
 pub mod facts;
+pub mod gpu;
 pub mod packages;
 pub mod python;
 pub mod toolkit;

@@ -76,3 +76,7 @@ pub const CI: &str = "CI";
 pub const NO_COLOR: &str = "NO_COLOR";
 /// Parallel jobs of a torch extension build.
 pub const MAX_JOBS: &str = "MAX_JOBS";
+/// Which GPUs a CUDA program may use; detection respects it.
+pub const CUDA_VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
+/// How CUDA numbers GPUs: `FASTEST_FIRST` (default) or `PCI_BUS_ID`.
+pub const CUDA_DEVICE_ORDER: &str = "CUDA_DEVICE_ORDER";

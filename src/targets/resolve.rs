@@ -58,13 +58,23 @@ impl Resolver<'_, '_> {
         set.union(&literal)
     }
 
-    /// Product names, one a value, blanks and all.
-    pub(super) fn gpus(&mut self, origin: &Origin, names: &[String]) -> ArchSet {
-        names.iter().fold(ArchSet::new(), |set, name| {
-            let place = origin.snippet(name, 0..name.len(), "not one GPU");
-            let found = gpu(name, origin.exit).map_err(|problem| problem.at(place));
-            set.union(&self.gpu(origin, name, found))
-        })
+    /// Product names, blanks and all; commas and semicolons separate names within a value.
+    pub(super) fn gpus(&mut self, origin: &Origin, values: &[String]) -> ArchSet {
+        let mut set = ArchSet::new();
+        for value in values {
+            let mut start = 0;
+            for part in value.split([',', ';']) {
+                let name = part.trim();
+                let from = start + part.len() - part.trim_start().len();
+                start += part.len() + 1;
+                if !name.is_empty() {
+                    let place = origin.snippet(value, from..from + name.len(), "not one GPU");
+                    let found = gpu(name, origin.exit).map_err(|problem| problem.at(place));
+                    set = set.union(&self.gpu(origin, name, found));
+                }
+            }
+        }
+        set
     }
 
     fn gpu(&mut self, origin: &Origin, name: &str, found: Result<compat::Gpu, Problem>) -> ArchSet {
