@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 
-use crate::domain::{problem::Problem, toolchain::Python};
+use crate::domain::{index::Index, problem::Problem, toolchain::Python};
 use crate::sys::Env;
 
 use environment::Environment;
@@ -106,4 +106,13 @@ pub fn ensure(request: &Request, root: &Utf8Path, env: &Env, watch: Watcher<'_>)
         None => resolve::resolve(&tool, request, root, &key, watch)?,
     };
     environment::make(&tool, &lock, request, root, watch)
+}
+
+/// The package sources of this machine, for files that uv has no command to fetch.
+pub fn index(request: &Request, root: &Utf8Path, env: &Env, watch: Watcher<'_>) -> Result<Index, Problem> {
+    if let Some(named) = index::named(env) {
+        return Ok(named);
+    }
+    let uv = uv::obtain(&request.python, root, env, request.offline, watch)?;
+    index::ask(&uv::Tool::new(uv, request, root, env))
 }

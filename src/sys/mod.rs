@@ -12,5 +12,7 @@ pub mod lines;
 pub mod lock;
 pub mod net;
 pub mod process;
+#[cfg(test)]
+pub(crate) mod test_server;
 
 pub use env::Env;
