@@ -97,7 +97,9 @@ fn a_wheel_is_built_verified_restored_and_kept_apart_by_arch_set() {
 
     // The wheel stands on its own: judged by the commands that need no toolkit.
     let wheel = said[0]["wheel"].as_str().unwrap();
-    assert!(sandbox.run(&["verify", wheel, "--expect", "9.0+PTX 8.6", "--strict"]).assert_code(0).stdout.contains("found"));
+    assert!(
+        sandbox.run(&["verify", wheel, "--expect", "9.0+PTX 8.6", "--strict"]).assert_code(0).stdout.contains("found")
+    );
     sandbox.run(&["verify", wheel, "--expect", "7.5"]).assert_code(14);
     let inspected = sandbox.run(&["inspect", wheel, "--kernels"]).assert_code(0).stdout;
     assert!(inspected.contains("square_kernel") && inspected.contains("sm_86"), "{inspected}");
@@ -117,7 +119,11 @@ fn a_silent_cpu_only_build_fails_verification() {
     let recipe = fs_err::read_to_string(tree.join("cuwright.toml")).unwrap();
     fs_err::write(tree.join("cuwright.toml"), recipe.replace("env = { FORCE_CUDA = \"1\" }\n", "")).unwrap();
     let said = sandbox.run(&["build", tree.as_str(), "--arch", "9.0"]).assert_code(14);
-    assert!(said.stderr.contains("error[cuwright::verify::no_device_code]: no device code; wanted 9.0"), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("error[cuwright::verify::no_device_code]: no device code; wanted 9.0"),
+        "{}",
+        said.stderr
+    );
     assert!(!sandbox.work().join("dist").exists());
 }
 
