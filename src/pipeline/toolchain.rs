@@ -9,7 +9,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pep440_rs::{Version, VersionSpecifiers};
 
 use crate::domain::exit::Exit;
-use crate::domain::index::Index;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::requirement::Requirement;
 use crate::domain::toolchain::{HostCompiler, Python, Toolchain, Toolkit, Torch};
@@ -91,14 +90,6 @@ pub fn choose(request: &Request, env: &Env, root: &Utf8Path, watch: Watcher<'_>)
     let made = provision::ensure(&wanted, root, env, watch)
         .map_err(|problem| notes.iter().fold(problem, |problem, note| problem.why(format!("note: {note}"))))?;
     world.provisioned(made, host, notes)
-}
-
-/// The package sources of this machine. Only for a cold run: it may start a Python and uv, or fetch uv.
-pub fn index(request: &Request, env: &Env, root: &Utf8Path, watch: Watcher<'_>) -> Result<Index, Problem> {
-    let world = World { request, env, root, facts: Facts::new(Some(root)) };
-    let python = world.pythons(&mut Vec::new())?.first;
-    let asked = provision::Request { python, requirements: Vec::new(), offline: request.offline };
-    provision::index(&asked, root, env, watch)
 }
 
 /// The interpreter that is active here, and the first one that wheels exist for.
