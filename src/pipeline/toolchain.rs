@@ -114,7 +114,7 @@ impl World<'_> {
             let found = match python::describe(&candidate, self.env, &self.facts) {
                 Ok(found) => found,
                 Err(problem) => {
-                    notes.push(format!("{problem} ({}, found by {})", candidate.program, candidate.origin));
+                    notes.push(format!("{problem} (found by {})", candidate.origin));
                     refusal.get_or_insert(problem);
                     continue;
                 }

@@ -92,8 +92,8 @@ pub fn obtain(
     if offline {
         return Err(faults::uv_offline());
     }
-    let _alone = Lock::exclusive(&folder.with_extension("lock"), || {})
-        .map_err(|error| faults::disk(folder.as_str(), &error))?;
+    let lock = Utf8PathBuf::from(format!("{folder}.lock"));
+    let _alone = Lock::exclusive(&lock, || {}).map_err(|error| faults::disk(lock.as_str(), &error))?;
     if !program.is_file() {
         watch(Event::FetchingUv { version: pinned.to_owned() });
         fetch(python, &folder, env)?;
