@@ -47,6 +47,7 @@ pub mod domain;
 pub mod key;
 pub mod plan;
 pub mod preflight;
+pub mod probe;
 pub mod recipe;
 pub mod report;
 pub mod sys;
