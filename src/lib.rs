@@ -42,14 +42,19 @@
 //! * Recipes gained `build.pass-env` and `verify.requires`; `git` and `url` sources are not there yet.
 
 pub mod build;
+pub mod cli;
+pub mod commands;
 pub mod compat;
 pub mod domain;
 pub mod key;
+pub mod pipeline;
 pub mod plan;
 pub mod preflight;
 pub mod probe;
+pub mod provision;
 pub mod recipe;
 pub mod report;
+pub mod source;
 pub mod sys;
 pub mod targets;
 pub mod ui;

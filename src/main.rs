@@ -1,2 +1,15 @@
-//! Entry point.
-fn main() {}
+//! Captures the world, parses, dispatches, and turns the result into an exit code. Nothing else.
+
+use std::process::ExitCode;
+
+use cuwright::sys::Env;
+use cuwright::{cli, commands};
+
+fn main() -> ExitCode {
+    let env = Env::capture();
+    let exit = match cli::parse(std::env::args_os()) {
+        Ok(cli) => commands::run(&cli, &env),
+        Err(exit) => exit,
+    };
+    ExitCode::from(exit.code())
+}

@@ -88,9 +88,10 @@ mod tests {
 
     #[test]
     fn without_an_error_the_end_is_shown_in_bounded_memory() {
-        let log: String = (0..100_000).map(|n| format!("line {n}\n")).collect();
-        assert_eq!(text(&log).lines().count(), TAIL);
-        assert!(text(&log).ends_with("line 99999"));
+        let mut finder = Finder::default();
+        (0..100_000).for_each(|n| finder.see(&format!("line {n}")));
+        assert_eq!(finder.text().lines().count(), TAIL);
+        assert!(finder.text().ends_with("line 99999"));
         assert_eq!(text(&format!("error: {}", "x".repeat(1 << 20))).len(), WIDTH);
     }
 }

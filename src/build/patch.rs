@@ -11,7 +11,7 @@ use crate::domain::problem::Problem;
 use crate::recipe::Patch;
 use crate::sys::{Env, process};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Applies `patches` in order below `source`, which is a copy that may be thrown away.
 ///

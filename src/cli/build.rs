@@ -33,11 +33,11 @@ pub struct PlanArgs {
 /// What to build, for what, with what.
 #[derive(Debug, Args)]
 pub struct Choice {
-    /// A built-in name (mmcv, torch-linear-assignment, torch-scatter), a recipe file, a folder with cuwright.toml, or a
-    /// source tree with setup.py [default: the current folder]
+    /// A built-in name (mmcv, torch-linear-assignment, torch-scatter), a recipe file, a folder with `cuwright.toml`, or a
+    /// source tree with `setup.py` [default: the current folder]
     #[arg(value_name = "RECIPE")]
     pub recipes: Vec<String>,
-    /// GPU targets, such as "8.6;9.0+PTX", sm_90, native, all-major
+    /// GPU targets, such as "8.6;9.0+PTX", `sm_90`, native, all-major
     #[arg(long, short, value_name = "LIST", help_heading = "Targets")]
     pub arch: Vec<String>,
     /// GPU product to build for, such as "RTX 4090"; repeatable
@@ -75,6 +75,7 @@ impl Choice {
             python: self.python.clone(),
             jobs: self.jobs,
             offline: self.offline,
+            dry: false,
             no_cache,
             out,
         }

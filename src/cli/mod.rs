@@ -45,7 +45,7 @@ pub struct Global {
     /// Every decision with its source
     #[arg(long, short, global = true)]
     pub verbose: bool,
-    /// Folder for toolchains, downloads and artifacts [env: CUWRIGHT_CACHE_DIR] [default: ~/.cache/cuwright]
+    /// Folder for toolchains, downloads and artifacts [env: `CUWRIGHT_CACHE_DIR`] [default: ~/.cache/cuwright]
     #[arg(long, global = true, value_name = "DIR")]
     pub cache_dir: Option<Utf8PathBuf>,
 }

@@ -50,7 +50,7 @@ pub(super) fn plan(args: &PlanArgs, world: &World<'_>) -> Result<Exit, Problems>
     let mut documents = Vec::new();
     for name in args.choice.recipes() {
         let loaded = load::load(name, world.env)?;
-        documents.push(pipeline::plan::document(&context, loaded, &request)?);
+        documents.push(pipeline::plan::document(&context, &loaded, &request)?);
     }
     if world.json() {
         let json = serde_json::to_string_pretty(&documents).unwrap_or_default();
@@ -64,7 +64,12 @@ pub(super) fn plan(args: &PlanArgs, world: &World<'_>) -> Result<Exit, Problems>
 
 fn describe(loaded: &load::Loaded) -> String {
     if loaded.inferred {
-        return format!("{}; keep it as {} to change it:\n{}", loaded.origin, load::RECIPE_FILE, loaded.text.trim_end());
+        return format!(
+            "{}; keep it as {} to change it:\n{}",
+            loaded.origin,
+            load::RECIPE_FILE,
+            loaded.text.trim_end()
+        );
     }
     let version = loaded.recipe.version.as_deref().map(|v| format!(" {v}")).unwrap_or_default();
     format!("{}{version} ({})", loaded.recipe.name, loaded.origin)

@@ -40,8 +40,12 @@ pub(super) fn run(args: &CacheArgs, world: &World<'_>) -> Result<Exit, Problems>
             for key in keys {
                 let removed = store.remove(&guard, &Match::Prefix(key)).map_err(|error| failed(&error))?;
                 if removed.keys.is_empty() {
-                    let problem = Problem::new("cuwright::cache::no_such_key", Exit::Cache, format!("no artifact has a key that starts with `{key}`"))
-                        .help("`cuwright cache list` shows the keys");
+                    let problem = Problem::new(
+                        "cuwright::cache::no_such_key",
+                        Exit::Cache,
+                        format!("no artifact has a key that starts with `{key}`"),
+                    )
+                    .help("`cuwright cache list` shows the keys");
                     return Err(problem.into());
                 }
                 all.keys.extend(removed.keys);
@@ -64,7 +68,7 @@ fn failed(error: &cache::Error) -> Problem {
 }
 
 fn exclusive(store: &Store) -> Result<cache::Guard, Problem> {
-    let limit = Duration::from_secs(60);
+    let limit = Duration::from_mins(1);
     let wait = |waited| if waited < limit { Wait::Again } else { Wait::GiveUp };
     store.lock(STORE_LOCK, Mode::Exclusive, wait).map_err(|error| {
         Problem::new("cuwright::cache::busy", Exit::Cache, "builds are using the cache")
@@ -94,8 +98,10 @@ fn list(store: &Store, world: &World<'_>) -> Result<(), Problem> {
         world.printer.data(&json!({ "entries": entries, "damaged": damaged }).to_string());
         return Ok(());
     }
-    let text = |entry: &cache::Record, name: &str| entry.inputs.get(name).and_then(|v| v.as_str()).unwrap_or("?").to_owned();
-    let mut rows = vec![["KEY", "PACKAGE", "ARCHS", "CUDA", "TORCH", "PYTHON", "SIZE", "USED"].map(str::to_owned).to_vec()];
+    let text =
+        |entry: &cache::Record, name: &str| entry.inputs.get(name).and_then(|v| v.as_str()).unwrap_or("?").to_owned();
+    let mut rows =
+        vec![["KEY", "PACKAGE", "ARCHS", "CUDA", "TORCH", "PYTHON", "SIZE", "USED"].map(str::to_owned).to_vec()];
     for entry in &listing.entries {
         let used = clock::now().duration_since(entry.last_used).unwrap_or_default();
         rows.push(vec![
@@ -151,12 +157,17 @@ fn why(choice: &Choice, store: &Store, world: &World<'_>) -> Result<Exit, Proble
         let package = loaded.recipe.name.clone();
         let prepared = prepare::prepare(&context, loaded, &request)?;
         let inputs = prepared.inputs.to_json();
-        let same = |record: &cache::Record| record.inputs.get("package").and_then(|v| v.as_str()) == Some(package.as_str());
+        let same =
+            |record: &cache::Record| record.inputs.get("package").and_then(|v| v.as_str()) == Some(package.as_str());
         let near = store.why(&inputs, same).map_err(|error| failed(&error))?;
         let hit = near.iter().any(|near| near.changes.is_empty());
         if world.json() {
-            let near: Vec<_> = near.iter().map(|near| json!({ "key": near.record.key().as_str(), "changes": near.changes })).collect();
-            world.printer.data(&json!({ "unit": package, "key": prepared.key.as_str(), "hit": hit, "inputs": inputs, "near": near }).to_string());
+            let near: Vec<_> =
+                near.iter().map(|near| json!({ "key": near.record.key().as_str(), "changes": near.changes })).collect();
+            world.printer.data(
+                &json!({ "unit": package, "key": prepared.key.as_str(), "hit": hit, "inputs": inputs, "near": near })
+                    .to_string(),
+            );
             continue;
         }
         let mut lines = vec![format!("{package} {}: {}", prepared.key.short(), if hit { "hit" } else { "miss" })];

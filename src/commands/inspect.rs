@@ -101,7 +101,9 @@ fn per_arch(listing: &Listing) -> Vec<Value> {
         sum.0 += image.image.map_or(image.payload.stored_size, |image| image.size);
         sum.1 += 1;
     }
-    sums.into_iter().map(|((_, arch), (bytes, images))| json!({ "arch": arch, "images": images, "bytes": bytes })).collect()
+    sums.into_iter()
+        .map(|((_, arch), (bytes, images))| json!({ "arch": arch, "images": images, "bytes": bytes }))
+        .collect()
 }
 
 fn text(document: &Value) -> String {
@@ -158,7 +160,8 @@ fn spread(rows: &[Vec<String>]) -> String {
     let full: Vec<Vec<String>> = rows.iter().filter(|row| row.len() > 1).cloned().collect();
     let rendered = table(&full);
     let mut columns = rendered.lines();
-    let line = |row: &Vec<String>| if row.len() > 1 { columns.next().unwrap_or_default().to_owned() } else { row[0].clone() };
+    let line =
+        |row: &Vec<String>| if row.len() > 1 { columns.next().unwrap_or_default().to_owned() } else { row[0].clone() };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 

@@ -5,6 +5,8 @@
 pub mod arch;
 pub mod command;
 pub mod exit;
+pub mod index;
 pub mod problem;
+pub mod requirement;
 pub mod toolchain;
 pub mod version;

@@ -66,6 +66,10 @@ pub struct Python {
     /// C library and version, such as `glibc 2.36`; `None` where Python does not tell.
     #[serde(default)]
     pub libc: Option<String>,
+    /// Folders that packages are imported from, in import order.
+    pub site_dirs: Vec<Utf8PathBuf>,
+    /// Folder with `Python.h`; `None` where the development headers are not installed.
+    pub headers: Option<Utf8PathBuf>,
     /// How it was found.
     pub origin: String,
 }
@@ -136,6 +140,8 @@ pub(crate) fn sample() -> Toolchain {
             tag: "cp311".to_owned(),
             platform: "linux-x86_64".to_owned(),
             libc: Some("glibc 2.36".to_owned()),
+            site_dirs: Vec::new(),
+            headers: None,
             origin: "provisioned".to_owned(),
         },
         torch: Torch {

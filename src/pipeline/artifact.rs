@@ -30,8 +30,9 @@ pub struct Artifacts {
 
 /// Locks that a build holds: nobody removes the store's entries, nobody else builds this key.
 #[derive(Debug, Default)]
+#[must_use = "the locks are released when this is dropped"]
 pub struct Held {
-    _guards: Vec<Guard>,
+    guards: Vec<Guard>,
 }
 
 impl Artifacts {
@@ -72,25 +73,30 @@ impl Artifacts {
     }
 
     /// Takes the locks for building `key`, waiting for another builder of the same key.
-    ///
-    /// # Errors
-    /// None of the cache; a lock that cannot be had is a warning. Kept a `Result` free of surprises.
+    /// A lock that cannot be had is a warning.
     pub fn lock(&self, context: &Context<'_>, unit: &str, key: &Key) -> Held {
         let Some(store) = &self.store else { return Held::default() };
         let mut held = Held::default();
         for (name, mode) in [(STORE_LOCK.to_owned(), Mode::Shared), (key.lock_name(), Mode::Exclusive)] {
             let waiting = |waited: Duration| {
                 if waited.is_zero() {
-                    context.stage(unit, Stage::Cache, format!("waiting for another cuwright that works on {}", key.short()));
+                    context.stage(
+                        unit,
+                        Stage::Cache,
+                        format!("waiting for another cuwright that works on {}", key.short()),
+                    );
                 }
                 Wait::Again
             };
             match store.lock(&name, mode, waiting) {
                 Ok(guard) => {
                     if let Some(reason) = guard.degraded() {
-                        context.warn(unit, format!("the cache folder cannot be locked, do not build twice at once: {reason}"));
+                        context.warn(
+                            unit,
+                            format!("the cache folder cannot be locked, do not build twice at once: {reason}"),
+                        );
                     }
-                    held._guards.push(guard);
+                    held.guards.push(guard);
                 }
                 Err(error) => context.warn(unit, format!("no lock on the cache: {error}")),
             }

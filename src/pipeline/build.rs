@@ -5,10 +5,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::artifact::{Artifacts, Cached};
 use super::prepare::Prepared;
 use super::{Context, verify};
-use crate::build::folder::BuildFolder;
-use crate::build::run::{self, Ending, Happening, RunError};
 use crate::build::cause::Finder;
+use crate::build::folder::BuildFolder;
 use crate::build::ninja;
+use crate::build::run::{self, Ending, Happening, RunError};
 use crate::domain::arch::{ArchSet, effective_archs_of_line};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
@@ -107,12 +107,12 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
         context.warn(name, format!("stopped {stopped} compilers that a killed build had left running"));
     }
     unit.source.copy_to(&folder.source)?;
-    unit.apply_patches(&folder.source)?;
+    unit.apply_patches(context, &folder.source)?;
     let spec = plan::setup_py(&unit.toolchain, &unit.environment, &folder.source, &folder.dist);
     context.stage(name, Stage::Build, format!("{} jobs ({}); log {}", unit.jobs.count, unit.jobs.why, folder.log));
     let mut watcher = Watcher::new(context, name);
-    let (ending, elapsed) =
-        run::run(&spec, &folder.log, |happening| watcher.see(&happening)).map_err(|error| not_run(&error, &spec.program))?;
+    let (ending, elapsed) = run::run(&spec, &folder.log, |happening| watcher.see(&happening))
+        .map_err(|error| not_run(&error, &spec.program))?;
     match ending {
         Ending::Interrupted => {
             // The folder goes, so that nothing half-made stays behind; the log tells how far it was.
@@ -139,7 +139,9 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
 fn not_run(error: &RunError, program: &str) -> Problem {
     let (why, help) = match error {
         RunError::Start(error) => (format!("{program}: {error}"), "check that this Python exists and may be run"),
-        RunError::Log(error) => (error.to_string(), "free some space, or choose another cache folder with `--cache-dir`"),
+        RunError::Log(error) => {
+            (error.to_string(), "free some space, or choose another cache folder with `--cache-dir`")
+        }
         RunError::System(error) => (error.to_string(), "the system refused a pipe, a signal handler or a wait"),
     };
     Problem::new("cuwright::build::not_run", Exit::Build, "the build could not be run").why(why).help(help)

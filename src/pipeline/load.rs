@@ -35,8 +35,9 @@ pub struct Loaded {
 /// # Errors
 /// Nothing there to build, or a recipe that is wrong.
 pub fn load(name: Option<&str>, env: &Env) -> Result<Loaded, Problems> {
-    let Some(name) = name else { return folder(env.current_dir(), ".") };
-    let looks_like_path = name.contains('/') || name.ends_with(".toml") || matches!(name, "." | "..");
+    let Some(name) = name else { return in_folder(env.current_dir(), ".") };
+    let looks_like_path =
+        name.contains('/') || Utf8Path::new(name).extension() == Some("toml") || matches!(name, "." | "..");
     if let Some(found) = builtin::find(name).filter(|_| !looks_like_path) {
         let document = Document { origin: found.name, text: found.text };
         let missing = |patch: &str| Err(format!("built-in recipes carry no `{patch}`"));
@@ -47,10 +48,10 @@ pub fn load(name: Option<&str>, env: &Env) -> Result<Loaded, Problems> {
     }
     let path = env.absolute(Utf8Path::new(name));
     if path.is_dir() {
-        return folder(&path, name);
+        return in_folder(&path, name);
     }
     if path.exists() {
-        return file(&path, name);
+        return from_file(&path, name);
     }
     Err(not_found(name, &path).into())
 }
@@ -66,20 +67,24 @@ fn not_found(name: &str, path: &Utf8Path) -> Problem {
     .help(format!("built-in: {}; or name a recipe file, or a folder with {RECIPE_FILE} or setup.py", names.join(", ")))
 }
 
-fn file(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
+fn from_file(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
     let text = read(path)?;
     let document = Document { origin: shown, text: &text };
-    let folder = path.parent().unwrap_or(Utf8Path::new("/")).to_owned();
-    let patch = |name: &str| fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
+    let beside = path.parent().unwrap_or(Utf8Path::new("/")).to_owned();
+    let patch = |name: &str| fs::read_to_string(beside.join(name)).map_err(|error| error.to_string());
     let recipe = resolve(document, parse(document)?, patch)?;
-    Ok(Loaded { recipe, origin: shown.to_owned(), text, folder, inferred: false })
+    Ok(Loaded { recipe, origin: shown.to_owned(), text, folder: beside, inferred: false })
 }
 
-fn folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
+fn in_folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
     let recipe_file = path.join(RECIPE_FILE);
     if recipe_file.exists() {
-        let shown = if shown == "." { RECIPE_FILE.to_owned() } else { format!("{}/{RECIPE_FILE}", shown.trim_end_matches('/')) };
-        return file(&recipe_file, &shown);
+        let shown = if shown == "." {
+            RECIPE_FILE.to_owned()
+        } else {
+            format!("{}/{RECIPE_FILE}", shown.trim_end_matches('/'))
+        };
+        return from_file(&recipe_file, &shown);
     }
     let optional = |name: &str| {
         let path = path.join(name);
@@ -95,7 +100,10 @@ fn folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
         let problem =
             Problem::new("cuwright::recipe::nothing_to_build", Exit::Recipe, format!("nothing to build in {path}"))
                 .why(format!("it holds neither {RECIPE_FILE} nor setup.py"))
-                .help(format!("go to the project's folder, or name a recipe: {}", builtin::ALL.map(|r| r.name).join(", ")));
+                .help(format!(
+                    "go to the project's folder, or name a recipe: {}",
+                    builtin::ALL.map(|r| r.name).join(", ")
+                ));
         return Err(problem.into());
     };
     let document = Document { origin: "inferred recipe", text: &text };

@@ -4,8 +4,11 @@
 
 pub mod artifact;
 pub mod build;
+pub mod detect;
 pub mod load;
+pub mod plan;
 pub mod prepare;
+pub mod source;
 pub mod toolchain;
 pub mod verify;
 
@@ -33,6 +36,8 @@ pub struct Request {
     pub jobs: Option<u32>,
     /// `--offline`.
     pub offline: bool,
+    /// Look only: provision nothing and fetch nothing.
+    pub dry: bool,
     /// `--no-cache`.
     pub no_cache: bool,
     /// `--out`.

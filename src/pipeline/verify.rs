@@ -51,18 +51,12 @@ pub fn wheel(
     } else {
         &recipe.verify.import
     };
-    let import = import::Import {
-        python,
-        env: env.clone(),
-        modules,
-        check: recipe.verify.check.as_deref(),
-        cwd: &cwd,
-    };
+    let import = import::Import { python, env: env.clone(), modules, check: recipe.verify.check.as_deref(), cwd: &cwd };
     let import_output = import::run(&import, &site)?;
     Ok(Verified { files: judgement.files, import_output })
 }
 
-fn no_scratch(why: impl ToString) -> Problem {
+fn no_scratch(why: impl std::fmt::Display) -> Problem {
     Problem::new("cuwright::verify::no_scratch", Exit::Verify, "there is no scratch folder to unpack the wheel in")
         .why(why.to_string())
         .help("free some space in the temporary folder, or point TMPDIR at another")

@@ -7,6 +7,7 @@ use std::str::FromStr as _;
 
 use pep440_rs::{Version, VersionSpecifiers};
 
+use crate::compat::support::{self, Compiler};
 use crate::domain::arch::{Arch, ArchSet, Form};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
@@ -20,8 +21,16 @@ use crate::recipe::Recipe;
 pub fn check(recipe: &Recipe, toolchain: &Toolchain, archs: &ArchSet) -> Result<Vec<String>, Problems> {
     let mut found = Vec::new();
     let mut warnings = Vec::new();
-    arch_against_nvcc(toolchain, archs, &mut found);
-    arch_against_torch(toolchain, archs, &mut found);
+    let toolkit = &toolchain.toolkit;
+    let compiler = Compiler { version: toolkit.nvcc, gpu_codes: Some(&toolkit.gpu_codes) };
+    let nvcc = format!("nvcc {} at {}/bin/nvcc ({})", toolkit.nvcc, toolkit.home, toolkit.origin);
+    found.extend(support::against_compiler(archs, compiler).into_iter().map(|problem| problem.why(&nvcc)));
+    let torch = &toolchain.torch;
+    // A list that could not be read says nothing; the table of torch releases is asked instead.
+    let accepted = (!torch.supported_archs.is_empty()).then_some(torch.supported_archs.as_slice());
+    let place = format!("torch {} at {}", torch.version, torch.folder);
+    found
+        .extend(support::against_torch(archs, &torch.version, accepted).into_iter().map(|problem| problem.why(&place)));
     toolkit_against_torch(toolchain, &mut found, &mut warnings);
     toolkit_against_host_compiler(toolchain, &mut found);
     recipe_ranges(recipe, toolchain, &mut found);
@@ -35,78 +44,6 @@ pub fn check(recipe: &Recipe, toolchain: &Toolchain, archs: &ArchSet) -> Result<
         ));
     }
     Problems::check(found).map(|()| warnings)
-}
-
-/// Names of `archs` that are not in `known`, joined for a sentence.
-fn join(archs: &[String]) -> String {
-    archs.join(", ")
-}
-
-fn arch_against_nvcc(toolchain: &Toolchain, archs: &ArchSet, found: &mut Vec<Problem>) {
-    let toolkit = &toolchain.toolkit;
-    let unknown: Vec<Arch> = archs
-        .iter()
-        .filter(|(arch, form)| {
-            let sass = form.sass && !toolkit.gpu_codes.contains(&arch.sm());
-            let ptx = form.ptx && !toolkit.gpu_archs.contains(&arch.compute());
-            sass || ptx
-        })
-        .map(|(arch, _)| arch)
-        .collect();
-    if unknown.is_empty() {
-        return;
-    }
-    let names: Vec<String> = unknown.iter().map(ToString::to_string).collect();
-    let rest = archs.filter(|arch, _| !unknown.contains(&arch));
-    let keep = if unknown.last().copied() > rest.highest() { rest.with_highest_ptx() } else { rest };
-    let mut problem = Problem::new(
-        "cuwright::preflight::arch_nvcc",
-        Exit::Toolchain,
-        format!("nvcc {} cannot compile for {}", toolkit.nvcc, join(&names)),
-    )
-    .why(format!("nvcc at {}/bin/nvcc ({}) knows {}", toolkit.home, toolkit.origin, span_of(&toolkit.gpu_codes)));
-    for arch in &unknown {
-        if let Some(fact) = crate::compat::toolkit_range_text(*arch) {
-            problem = problem.why(fact);
-        }
-    }
-    if !keep.is_empty() {
-        problem = problem.help(format!("leave {} out: `--arch \"{keep}\"`", join(&names)));
-    }
-    found.push(problem.help("or choose a toolkit that knows all of them with `--cuda`"));
-}
-
-/// `sm_75 … sm_121`, from what nvcc lists.
-fn span_of(codes: &[String]) -> String {
-    let mut known: Vec<Arch> = codes.iter().filter_map(|code| Arch::from_code(code)).collect();
-    known.sort();
-    match (known.first(), known.last()) {
-        (Some(first), Some(last)) => format!("{first} to {last}"),
-        _ => "no arch".to_owned(),
-    }
-}
-
-fn arch_against_torch(toolchain: &Toolchain, archs: &ArchSet, found: &mut Vec<Problem>) {
-    let torch = &toolchain.torch;
-    if torch.supported_archs.is_empty() {
-        return;
-    }
-    let refused: Vec<String> =
-        archs.iter().map(|(arch, _)| arch.to_string()).filter(|arch| !torch.supported_archs.contains(arch)).collect();
-    if refused.is_empty() {
-        return;
-    }
-    let last = torch.supported_archs.last().cloned().unwrap_or_default();
-    found.push(
-        Problem::new(
-            "cuwright::preflight::arch_torch",
-            Exit::Toolchain,
-            format!("torch {} does not accept {}", torch.version, join(&refused)),
-        )
-        .why(format!("its cpp_extension at {} accepts up to {last}", torch.folder))
-        .why(format!("accepted: {}", torch.supported_archs.join(" ")))
-        .help(format!("leave {} out of the list, or choose a newer torch with `--torch`", join(&refused))),
-    );
 }
 
 fn toolkit_against_torch(toolchain: &Toolchain, found: &mut Vec<Problem>, warnings: &mut Vec<String>) {

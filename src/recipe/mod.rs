@@ -41,6 +41,31 @@ pub struct Recipe {
     pub verify: Verify,
 }
 
+impl Recipe {
+    /// A recipe that asks for a default toolchain and builds nothing.
+    pub fn without_source(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: None,
+            source: Source::Path(".".to_owned()),
+            patches: Vec::new(),
+            toolchain: ToolchainNeeds {
+                build_requires: resolve::DEFAULT_BUILD_REQUIRES.map(str::to_owned).to_vec(),
+                ..ToolchainNeeds::default()
+            },
+            targets: Targets::default(),
+            build: Build {
+                backend: Backend::SetupPy,
+                env: BTreeMap::new(),
+                clear_env: Vec::new(),
+                pass_env: Vec::new(),
+                memory_per_job: resolve::DEFAULT_MEMORY,
+            },
+            verify: Verify::default(),
+        }
+    }
+}
+
 /// Where a source tree comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -9,13 +9,14 @@ use super::parse::Document;
 use super::raw::{RawRecipe, RawSource};
 use super::size::ByteSize;
 use super::{Backend, Build, Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Waiver};
+use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 
 /// setuptools 81 and later lack `pkg_resources`, which many setup.py files still import.
-const DEFAULT_BUILD_REQUIRES: [&str; 3] = ["setuptools<81", "wheel", "ninja"];
+pub(super) const DEFAULT_BUILD_REQUIRES: [&str; 3] = ["setuptools<81", "wheel", "ninja"];
 /// What a typical torch source file needs at its peak (nvcc with torch headers: 1.3 to 3 GiB).
-const DEFAULT_MEMORY: ByteSize = ByteSize(2 << 30);
+pub(super) const DEFAULT_MEMORY: ByteSize = ByteSize(2 << 30);
 
 /// Applies defaults and judges every value. `patch_text` reads a patch beside the recipe.
 ///
@@ -50,7 +51,7 @@ pub fn resolve(
         .iter()
         .map(|waiver| Waiver {
             file: judge.glob(&waiver.file),
-            arch: waiver.arch.get_ref().clone(),
+            arch: judge.waived(&waiver.arch),
             reason: judge.reason(&waiver.reason),
         })
         .collect();
@@ -199,6 +200,15 @@ impl Judge<'_> {
             self.refuse(module, "not importable", message, "write a dotted name like `mmcv.ops`");
         }
         module.get_ref().clone()
+    }
+
+    fn waived(&mut self, arch: &Spanned<String>) -> String {
+        let text = arch.get_ref();
+        if text != "all" && text.parse::<ArchSet>().is_err() {
+            let message = format!("`{text}` is no arch list");
+            self.refuse(arch, "here", message, "write archs like `8.6;9.0`, or `all` for a file without device code");
+        }
+        text.clone()
     }
 
     fn reason(&mut self, reason: &Spanned<String>) -> String {

@@ -12,9 +12,9 @@ pub const HOME: &str = "HOME";
 pub const XDG_CACHE_HOME: &str = "XDG_CACHE_HOME";
 /// The active Python virtual environment.
 pub const VIRTUAL_ENV: &str = "VIRTUAL_ENV";
-/// CUDA toolkit root; torch and CMake read it.
+/// CUDA toolkit root; torch and `CMake` read it.
 pub const CUDA_HOME: &str = "CUDA_HOME";
-/// CUDA toolkit root under its Windows and CMake name.
+/// CUDA toolkit root under its Windows and `CMake` name.
 pub const CUDA_PATH: &str = "CUDA_PATH";
 /// torch's arch list.
 pub const TORCH_CUDA_ARCH_LIST: &str = "TORCH_CUDA_ARCH_LIST";
@@ -24,8 +24,52 @@ pub const UV_CACHE_DIR: &str = "UV_CACHE_DIR";
 pub const UV_DEFAULT_INDEX: &str = "UV_DEFAULT_INDEX";
 /// Default package index of `uv` under its older name.
 pub const UV_INDEX_URL: &str = "UV_INDEX_URL";
+/// Further package indexes of `uv`.
+pub const UV_INDEX: &str = "UV_INDEX";
+/// Further package indexes of `uv` under their older name.
+pub const UV_EXTRA_INDEX_URL: &str = "UV_EXTRA_INDEX_URL";
+/// Folders or pages of packages that `uv` looks into besides the index.
+pub const UV_FIND_LINKS: &str = "UV_FIND_LINKS";
+/// Keeps `uv` away from every index.
+pub const UV_NO_INDEX: &str = "UV_NO_INDEX";
+/// Keeps `uv` away from the network.
+pub const UV_OFFLINE: &str = "UV_OFFLINE";
+/// A configuration file that `uv` reads instead of the usual ones.
+pub const UV_CONFIG_FILE: &str = "UV_CONFIG_FILE";
 /// pip's package index.
 pub const PIP_INDEX_URL: &str = "PIP_INDEX_URL";
+/// pip's further package indexes.
+pub const PIP_EXTRA_INDEX_URL: &str = "PIP_EXTRA_INDEX_URL";
+/// Folders or pages of packages that pip looks into besides the index.
+pub const PIP_FIND_LINKS: &str = "PIP_FIND_LINKS";
+/// Keeps pip away from every index.
+pub const PIP_NO_INDEX: &str = "PIP_NO_INDEX";
+/// Certificates that pip trusts.
+pub const PIP_CERT: &str = "PIP_CERT";
+/// Certificates that OpenSSL, uv and cuwright trust.
+pub const SSL_CERT_FILE: &str = "SSL_CERT_FILE";
+/// C compiler.
+pub const CC: &str = "CC";
+/// C++ compiler.
+pub const CXX: &str = "CXX";
+/// The active conda environment.
+pub const CONDA_PREFIX: &str = "CONDA_PREFIX";
+/// Folders that Python imports from before its own.
+pub const PYTHONPATH: &str = "PYTHONPATH";
+/// Another home for Python's standard library.
+pub const PYTHONHOME: &str = "PYTHONHOME";
+/// Keeps Python away from the user's own packages.
+pub const PYTHONNOUSERSITE: &str = "PYTHONNOUSERSITE";
+/// Base folder of the user's own Python packages.
+pub const PYTHONUSERBASE: &str = "PYTHONUSERBASE";
+/// Version that pyenv's shims run.
+pub const PYENV_VERSION: &str = "PYENV_VERSION";
+/// Flags that nvcc puts before its own.
+pub const NVCC_PREPEND_FLAGS: &str = "NVCC_PREPEND_FLAGS";
+/// Flags that nvcc puts after its own.
+pub const NVCC_APPEND_FLAGS: &str = "NVCC_APPEND_FLAGS";
+/// Base of per-user configuration.
+pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 /// Set by continuous-integration services.
 pub const CI: &str = "CI";
 /// Turns colour off.

@@ -8,6 +8,8 @@ pub mod dirs;
 pub mod env;
 pub mod env_vars;
 pub mod files;
+pub mod lines;
+pub mod lock;
 pub mod machine;
 pub mod net;
 pub mod process;

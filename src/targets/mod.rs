@@ -103,6 +103,20 @@ pub fn select(
     Ok(Selected { set, why, warnings })
 }
 
+/// Reads a list that may hold everything but the words that need this machine: literal archs, families, GPU names.
+///
+/// # Errors
+/// An item that names no arch, or `native`, which is no expectation.
+pub fn literal(origin: &str, text: &str) -> Result<ArchSet, Problems> {
+    let asked = [text.to_owned()];
+    let request = Request { arch: &asked, ..Request::default() };
+    let nothing = || Detected {
+        notes: vec![format!("{origin} takes no word that depends on this machine")],
+        ..Detected::default()
+    };
+    Ok(select(&request, Facts::default(), nothing)?.set)
+}
+
 /// A recipe without lists asks for nothing.
 fn non_empty<'r, 'a>(listed: Option<&'r Listed<'a>>) -> Option<&'r Listed<'a>> {
     listed.filter(|listed| !listed.arch.is_empty() || !listed.gpus.is_empty())

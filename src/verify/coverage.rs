@@ -79,19 +79,20 @@ pub fn read(file: &ExtensionFile) -> Result<Found, Problem> {
 /// Judges the files of a wheel against what was requested.
 pub fn judge(verify: &Verify, requested: &ArchSet, found: &[Found]) -> Judgement {
     let mut judgement = Judgement::default();
-    let wanted: Vec<GlobMatcher> = verify.extensions.iter().filter_map(|glob| matcher(glob)).collect();
-    for (glob, text) in wanted.iter().zip(&verify.extensions) {
+    let globs: Vec<GlobMatcher> = verify.extensions.iter().filter_map(|glob| matcher(glob)).collect();
+    for (glob, text) in globs.iter().zip(&verify.extensions) {
         if !found.iter().any(|file| glob.is_match(&file.file)) {
             judgement.problems.push(missing_file(text, found));
         }
     }
-    let named = |file: &Found| wanted.is_empty() || wanted.iter().any(|glob| glob.is_match(&file.file));
+    let named = |file: &Found| globs.is_empty() || globs.iter().any(|glob| glob.is_match(&file.file));
     let any_code = found.iter().any(|file| !file.archs.is_empty());
-    if wanted.is_empty() && found.is_empty() {
+    if globs.is_empty() && found.is_empty() {
         judgement.problems.push(missing_file("*.so", found));
     }
     for file in found.iter().filter(|file| named(file)) {
-        let waiver = verify.waivers.iter().find(|waiver| matcher(&candidate.file).is_some_and(|g| g.is_match(&file.file)));
+        let applies = |glob: &str| matcher(glob).is_some_and(|glob| glob.is_match(&file.file));
+        let waiver = verify.waivers.iter().find(|candidate| applies(&candidate.file));
         judgement.files.push(FileCoverage {
             file: file.file.clone(),
             found: file.archs.to_string(),
@@ -106,7 +107,7 @@ pub fn judge(verify: &Verify, requested: &ArchSet, found: &[Found]) -> Judgement
         }
         if file.archs.is_empty() {
             // Without globs we cannot know which files are host-only by design, unless no file holds any code.
-            if wanted.is_empty() && any_code {
+            if globs.is_empty() && any_code {
                 judgement.warnings.push(format!(
                     "{} holds no device code; name the files that must in `verify.extensions`",
                     file.file
@@ -127,7 +128,7 @@ fn matcher(glob: &str) -> Option<GlobMatcher> {
 
 /// What is requested, not found and not waived.
 fn missing(requested: &ArchSet, found: &ArchSet, waiver: Option<&Waiver>) -> ArchSet {
-    let waived: ArchSet = match waiver {
+    let excused: ArchSet = match waiver {
         Some(waiver) if waiver.arch == "all" => return ArchSet::new(),
         Some(waiver) => waiver.arch.parse().unwrap_or_default(),
         None => ArchSet::new(),
@@ -135,7 +136,7 @@ fn missing(requested: &ArchSet, found: &ArchSet, waiver: Option<&Waiver>) -> Arc
     let mut missing = ArchSet::new();
     for (arch, form) in requested.iter() {
         let has = found.get(arch).unwrap_or(Form { sass: false, ptx: false });
-        let may = waived.get(arch).is_some();
+        let may = excused.get(arch).is_some();
         missing.insert(arch, Form { sass: form.sass && !has.sass && !may, ptx: form.ptx && !has.ptx && !may });
     }
     missing

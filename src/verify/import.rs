@@ -30,7 +30,7 @@ pub struct Import<'a> {
 }
 
 /// Importing torch and a large extension from a cold disk may take minutes.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_mins(10);
 
 const SCRIPT: &str = r#"
 import importlib, os, sys

@@ -47,10 +47,11 @@ pub fn unpack(wheel: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem> {
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(|error| broken(error.to_string()))?;
         let name = member.name().map_err(|error| broken(error.to_string()))?.into_owned();
-        let Some(inner) = placed(&name) else {
-            return Err(broken(format!("the member `{name}` leads out of the wheel")));
+        let inner = match placed(&name) {
+            Place::Site(inner) => inner,
+            Place::Elsewhere => continue,
+            Place::Outside => return Err(broken(format!("the member `{name}` leads out of the wheel"))),
         };
-        let Some(inner) = inner else { continue };
         let path = root.join(&inner);
         let mut write = || -> std::io::Result<()> {
             fs::create_dir_all(path.parent().unwrap_or(root))?;
@@ -70,28 +71,39 @@ pub fn unpack(wheel: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem> {
 /// Whether a path names an extension file, versioned sonames included.
 pub fn is_extension(path: &Utf8Path) -> bool {
     let name = path.file_name().unwrap_or_default();
-    path.extension().is_some_and(|suffix| EXTENSIONS.contains(&suffix)) || name.contains(".so.")
+    path.extension().is_some_and(|suffix| EXTENSIONS.contains(&suffix))
+        || name.split('.').skip(1).any(|part| part == "so")
 }
 
-/// Where a member goes below the site: `None` for an illegal path, `Some(None)` for one that is not installed there.
-fn placed(name: &str) -> Option<Option<Utf8PathBuf>> {
+/// Where an installer would put a member.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    /// Below the site folder.
+    Site(Utf8PathBuf),
+    /// With scripts or data, or nowhere.
+    Elsewhere,
+    /// Out of the folder: no wheel may ask for that.
+    Outside,
+}
+
+fn placed(name: &str) -> Place {
     let path = Utf8Path::new(name);
     if name.ends_with('/') {
-        return Some(None);
+        return Place::Elsewhere;
     }
     let mut parts = Vec::new();
     for part in path.components() {
         match part {
             Utf8Component::Normal(part) => parts.push(part),
             Utf8Component::CurDir => {}
-            _ => return None,
+            _ => return Place::Outside,
         }
     }
     if parts.first().is_some_and(|first| first.ends_with(".data")) {
         let library = parts.get(1).is_some_and(|scheme| matches!(*scheme, "purelib" | "platlib"));
-        return Some(library.then(|| parts[2..].iter().collect()));
+        return if library { Place::Site(parts[2..].iter().collect()) } else { Place::Elsewhere };
     }
-    Some(Some(parts.iter().collect()))
+    Place::Site(parts.iter().collect())
 }
 
 /// Whether a file starts like a zip archive.
@@ -110,13 +122,13 @@ mod tests {
 
     #[test]
     fn members_land_where_an_installer_puts_them() {
-        let at = |name: &str| placed(name).map(|p| p.map(Utf8PathBuf::into_string));
-        assert_eq!(at("pkg/_C.so"), Some(Some("pkg/_C.so".into())));
-        assert_eq!(at("x-1.data/platlib/pkg/_C.so"), Some(Some("pkg/_C.so".into())));
-        assert_eq!(at("x-1.data/scripts/run"), Some(None));
-        assert_eq!(at("pkg/"), Some(None));
-        assert_eq!(at("../evil"), None);
-        assert_eq!(at("/etc/passwd"), None);
+        let site = |path: &str| Place::Site(path.into());
+        assert_eq!(placed("pkg/_C.so"), site("pkg/_C.so"));
+        assert_eq!(placed("x-1.data/platlib/pkg/_C.so"), site("pkg/_C.so"));
+        assert_eq!(placed("x-1.data/scripts/run"), Place::Elsewhere);
+        assert_eq!(placed("pkg/"), Place::Elsewhere);
+        assert_eq!(placed("../evil"), Place::Outside);
+        assert_eq!(placed("/etc/passwd"), Place::Outside);
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! One integration binary: a file per command, a sandbox to run in, and the tidy tests that hold the house in shape.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::disallowed_methods, reason = "a test drives processes and reads the clock from outside")]
+#![expect(unreachable_pub, reason = "helpers are shared between the files of one binary")]
+
 mod support;
 
 mod cli;

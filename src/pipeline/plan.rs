@@ -1,0 +1,125 @@
+//! What `build` would do, as one document. Installs, fetches and compiles nothing.
+//!
+//! Where the toolchain or the source is not on this machine yet, the document says what would be brought, and leaves
+//! out what only they can tell: environment, command and key.
+
+use serde::Serialize;
+
+use super::artifact::Artifacts;
+use super::load::Loaded;
+use super::{Context, Request, prepare};
+use crate::build::folder::BuildFolder;
+use crate::domain::problem::Problems;
+use crate::plan;
+use crate::provision;
+use crate::report::ErrorMessage;
+use crate::targets::Facts;
+
+/// The plan of one unit.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub struct PlanDocument {
+    /// Package.
+    pub unit: String,
+    /// Where the recipe came from.
+    pub recipe: String,
+    /// The recipe's text, where it was inferred.
+    pub inferred: Option<String>,
+    /// Canonical arch set.
+    pub archs: String,
+    /// Why these archs.
+    pub archs_why: Vec<String>,
+    /// The toolchain in one line, where it is on this machine.
+    pub toolchain: Option<String>,
+    /// Why this toolchain, or what would be installed.
+    pub toolchain_why: Vec<String>,
+    /// What a build needs first.
+    pub missing: Vec<ErrorMessage>,
+    /// The rest, where everything is here.
+    pub ready: Option<Ready>,
+}
+
+/// The part of a plan that needs toolchain and source.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub struct Ready {
+    /// Source tree digest.
+    pub source: String,
+    /// Compile jobs and why.
+    pub jobs: String,
+    /// Variables that are set, beside the neutral ones.
+    pub environment: std::collections::BTreeMap<String, String>,
+    /// Inherited arch variables that do not reach the build.
+    pub cleared: std::collections::BTreeMap<String, String>,
+    /// The build command, ready to paste.
+    pub command: String,
+    /// Cache key.
+    pub key: String,
+    /// Whether the cache holds it.
+    pub hit: bool,
+    /// Why not, where an artifact of the package is near.
+    pub why: Option<String>,
+}
+
+/// Plans one unit.
+///
+/// # Errors
+/// What a build would be refused for.
+pub fn document(context: &Context<'_>, loaded: &Loaded, request: &Request) -> Result<PlanDocument, Problems> {
+    let name = loaded.recipe.name.clone();
+    let mut document = PlanDocument {
+        unit: name.clone(),
+        recipe: loaded.origin.clone(),
+        inferred: loaded.inferred.then(|| loaded.text.clone()),
+        archs: String::new(),
+        archs_why: Vec::new(),
+        toolchain: None,
+        toolchain_why: Vec::new(),
+        missing: Vec::new(),
+        ready: None,
+    };
+    let prepared = match prepare::prepare(context, loaded.clone(), &Request { dry: true, ..request.clone() }) {
+        Ok(prepared) => prepared,
+        Err(problems) if problems.iter().any(|problem| problem.code() == provision::NOT_INSTALLED) => {
+            // Only numbers can be told without a toolkit; a word that needs one stays for later.
+            if let Ok(selected) = prepare::select(context, loaded, request, Facts::default()) {
+                document.archs = selected.set.to_string();
+                document.archs_why = selected.why;
+            }
+            document.missing = problems.iter().map(ErrorMessage::from).collect();
+            return Ok(document);
+        }
+        Err(problems) => return Err(problems),
+    };
+    let folder = BuildFolder::of(context.cache_root, &name, prepared.key.as_str());
+    let command = plan::setup_py(&prepared.toolchain, &prepared.environment, &folder.source, &folder.dist);
+    let shown = |variable: &str| prepared.environment.shown.iter().any(|name| name == variable);
+    let artifacts = Artifacts::open(context, &name);
+    let inputs = prepared.inputs.to_json();
+    let hit = artifacts.get(context, &name, &prepared.key).is_some();
+    document.archs = prepared.archs.to_string();
+    document.archs_why.clone_from(&prepared.archs_why);
+    document.toolchain = Some(prepare::describe(&prepared.toolchain));
+    document.toolchain_why.clone_from(&prepared.toolchain_why);
+    document.ready = Some(Ready {
+        source: prepared.source.digest.clone(),
+        jobs: prepared.jobs.why.clone(),
+        environment: command.env.clone().into_iter().filter(|(name, _)| shown(name)).collect(),
+        cleared: prepared.environment.cleared.iter().cloned().collect(),
+        command: command.paste(shown),
+        key: prepared.key.to_string(),
+        hit,
+        why: if hit { None } else { artifacts.why(&name, &inputs) },
+    });
+    Ok(document)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_committed_plan_schema_is_what_the_code_says() {
+        crate::schema_check::<Vec<super::PlanDocument>>("schemas/plan.schema.json");
+    }
+}

@@ -1,0 +1,240 @@
+//! One unit up to its key: targets, toolchain, preflight, source, environment. Compiles nothing.
+
+use std::str::FromStr as _;
+
+use cache::Key;
+use camino::Utf8Path;
+use pep440_rs::VersionSpecifiers;
+
+use super::load::Loaded;
+use super::{Context, Request, detect, source, toolchain};
+use crate::build::patch;
+use crate::compat::support::Compiler;
+use crate::domain::arch::ArchSet;
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems, nearest};
+use crate::domain::requirement::{self, Requirement};
+use crate::domain::toolchain::Toolchain;
+use crate::key::{self, KeyInputs};
+use crate::plan::jobs::Machine;
+use crate::plan::{self, Environment, Jobs};
+use crate::preflight;
+use crate::recipe::{Profile, Recipe};
+use crate::report::Stage;
+use crate::source::Tree;
+use crate::sys::env_vars::TORCH_CUDA_ARCH_LIST;
+use crate::sys::lock::Lock;
+use crate::sys::machine;
+use crate::targets::{self, Facts, Listed, Selected};
+
+/// A unit that is ready to be built or restored.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// The targets.
+    pub archs: ArchSet,
+    /// Why these targets.
+    pub archs_why: Vec<String>,
+    /// The toolchain.
+    pub toolchain: Toolchain,
+    /// Why this toolchain.
+    pub toolchain_why: Vec<String>,
+    /// The source tree.
+    pub source: Tree,
+    /// The build's environment.
+    pub environment: Environment,
+    /// How many compile jobs.
+    pub jobs: Jobs,
+    /// What the key is made of.
+    pub inputs: KeyInputs,
+    /// The key.
+    pub key: Key,
+    _lease: Option<Lock>,
+}
+
+impl Prepared {
+    /// Applies the recipe's patches below `source`.
+    ///
+    /// # Errors
+    /// A patch that does not apply.
+    pub fn apply_patches(&self, context: &Context<'_>, source: &Utf8Path) -> Result<(), Problem> {
+        patch::apply(&self.recipe.patches, source, context.env)
+    }
+}
+
+/// Prepares a unit.
+///
+/// # Errors
+/// Everything that is knowable before compiling.
+pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Result<Prepared, Problems> {
+    let name = loaded.recipe.name.clone();
+    // A list that cannot be read must not cost a download first, and words that need the toolkit are read again below.
+    let early = select(context, &loaded, request, Facts::default());
+    let early = match early {
+        Err(problems) if !needs_toolkit(request, &loaded.recipe) => return Err(problems),
+        early => early.ok(),
+    };
+    let chosen = choose(context, &loaded.recipe, request)?;
+    let toolchain = chosen.toolchain;
+    context.stage(&name, Stage::Toolchain, describe(&toolchain));
+    let facts = Facts {
+        compiler: Some(Compiler { version: toolchain.toolkit.nvcc, gpu_codes: Some(&toolchain.toolkit.gpu_codes) }),
+        torch: Some(&toolchain.torch.version),
+    };
+    let selected = match early {
+        Some(selected) if !needs_toolkit(request, &loaded.recipe) => selected,
+        _ => select(context, &loaded, request, facts)?,
+    };
+    tell_targets(context, &name, &selected);
+    for warning in preflight::check(&loaded.recipe, &toolchain, &selected.set)? {
+        context.warn(&name, warning);
+    }
+    for missing in &chosen.unmet {
+        context.warn(&name, format!("the import check needs {missing}, which {} lacks", toolchain.python.executable));
+    }
+    let machine = Machine { cores: machine::cores(), memory: machine::available_memory() };
+    let jobs = plan::jobs(machine, loaded.recipe.build.memory_per_job, request.jobs);
+    if let Some(warning) = &jobs.warning {
+        context.warn(&name, warning.as_str());
+    }
+    let environment = plan::environment(&loaded.recipe, &toolchain, &selected.set, jobs.count, context.env)?;
+    for (variable, value) in &environment.cleared {
+        context.warn(&name, format!("{variable}={value} of the environment does not reach the build"));
+    }
+    let source = source::obtain(context, &loaded, request)?;
+    let inputs = key::inputs(&loaded.recipe, &toolchain, &selected.set, &source.digest, &environment.keyed);
+    let json = cache::canonical_json(&inputs.to_json()).map_err(|error| bug(&error.to_string()))?;
+    Ok(Prepared {
+        key: cache::digest(&json),
+        recipe: loaded.recipe,
+        archs: selected.set,
+        archs_why: selected.why,
+        toolchain,
+        toolchain_why: chosen.notes,
+        source,
+        environment,
+        jobs,
+        inputs,
+        _lease: chosen.lease,
+    })
+}
+
+fn bug(why: &str) -> Problem {
+    Problem::new("cuwright::bug", Exit::Bug, "the cache key could not be computed").why(why).help("please report this")
+}
+
+/// Whether some target is named by a word that only the chosen toolkit or torch can expand.
+fn needs_toolkit(request: &Request, recipe: &Recipe) -> bool {
+    let profile = request.profile.as_ref().and_then(|name| recipe.targets.profiles.get(name));
+    let lists = [&request.archs, profile.map_or(&recipe.targets.arch, |profile| &profile.arch)];
+    let chosen = lists.into_iter().find(|list| !list.is_empty());
+    chosen.is_some_and(|list| list.iter().any(|item| item.chars().any(char::is_alphabetic)))
+}
+
+/// Chooses the targets for a unit.
+///
+/// # Errors
+/// An unreadable list, an unknown profile, or no target at all.
+pub fn select(
+    context: &Context<'_>,
+    loaded: &Loaded,
+    request: &Request,
+    facts: Facts<'_>,
+) -> Result<Selected, Problems> {
+    let targets = &loaded.recipe.targets;
+    let profile = request.profile.as_deref().map(|name| profile(loaded, name)).transpose()?;
+    let label = request.profile.as_ref().map(|name| format!("profile {name} of {}", loaded.origin)).unwrap_or_default();
+    let asked = targets::Request {
+        arch: &request.archs,
+        gpus: &request.gpus,
+        profile: profile.map(|profile| Listed { name: &label, arch: &profile.arch, gpus: &profile.gpus }),
+        recipe: Some(Listed { name: &loaded.origin, arch: &targets.arch, gpus: &[] }),
+        inherited: context.env.get(TORCH_CUDA_ARCH_LIST).map(|value| (TORCH_CUDA_ARCH_LIST, value)),
+    };
+    targets::select(&asked, facts, || detect::detected(context))
+}
+
+fn profile<'a>(loaded: &'a Loaded, name: &str) -> Result<&'a Profile, Problem> {
+    let profiles = &loaded.recipe.targets.profiles;
+    profiles.get(name).ok_or_else(|| {
+        let names: Vec<&str> = profiles.keys().map(String::as_str).collect();
+        let problem = Problem::new(
+            "cuwright::target::no_profile",
+            Exit::Usage,
+            format!("the recipe has no target profile `{name}`"),
+        );
+        let problem = match nearest(name, names.iter().copied()) {
+            Some(near) => problem.help(format!("did you mean `{near}`?")),
+            None => problem,
+        };
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        problem.why(format!("profiles of {}: {known}", loaded.origin)).help("add it as `[targets.profiles.NAME]`")
+    })
+}
+
+/// Chooses the toolchain for a recipe.
+///
+/// # Errors
+/// No fitting toolchain, or a range that cannot be read.
+pub fn choose(context: &Context<'_>, recipe: &Recipe, request: &Request) -> Result<toolchain::Choice, Problems> {
+    let needs = &recipe.toolchain;
+    let range = |flag: &str, asked: Option<&String>, own: &str| match asked {
+        Some(text) => requirement::range(text).map_err(|why| not_a_range(flag, text, &why)),
+        None => Ok(VersionSpecifiers::from_str(own).unwrap_or_default()),
+    };
+    let requirements = |list: &[String]| {
+        list.iter()
+            .map(|text| text.parse::<Requirement>().map_err(|error| not_a_requirement(text, &error.reason)))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let wanted = toolchain::Request {
+        python: request.python.clone(),
+        python_range: VersionSpecifiers::from_str(&needs.python).unwrap_or_default(),
+        torch: range("--torch", request.torch.as_ref(), &needs.torch)?,
+        cuda: range("--cuda", request.cuda.as_ref(), &needs.cuda)?,
+        build_requires: requirements(&needs.build_requires)?,
+        verify_requires: requirements(&recipe.verify.requires)?,
+        offline: request.offline,
+        install: !request.dry,
+    };
+    let mut watch = |event| context.stage(&recipe.name, Stage::Toolchain, toolchain::words(&event));
+    let chosen = toolchain::choose(&wanted, context.env, context.cache_root, &mut watch)?;
+    for note in &chosen.notes {
+        context.note(&recipe.name, note.as_str());
+    }
+    Ok(chosen)
+}
+
+fn not_a_range(flag: &str, text: &str, why: &str) -> Problem {
+    Problem::new("cuwright::usage::version_range", Exit::Usage, format!("`{flag} {text}` is no version"))
+        .why(why)
+        .help(format!("write a version or a range: `{flag} 13.0`, `{flag} \">=12.4,<13\"`"))
+}
+
+fn not_a_requirement(text: &str, why: &str) -> Problem {
+    Problem::new("cuwright::recipe::requirement", Exit::Recipe, format!("`{text}` is no requirement"))
+        .why(why)
+        .help("write it as pip takes it: `numpy`, `setuptools<81`")
+}
+
+/// A toolchain in one line.
+pub fn describe(toolchain: &Toolchain) -> String {
+    format!(
+        "CUDA {} ({}), torch {}, Python {}, {} {}",
+        toolchain.toolkit.nvcc,
+        toolchain.toolkit.origin,
+        toolchain.torch.version,
+        toolchain.python.version,
+        toolchain.host.cxx.file_name().unwrap_or("c++"),
+        toolchain.host.version
+    )
+}
+
+fn tell_targets(context: &Context<'_>, unit: &str, selected: &Selected) {
+    let why = selected.why.join(", ");
+    context.stage(unit, Stage::Targets, format!("{} ({why})", selected.set));
+    for warning in &selected.warnings {
+        context.warn(unit, warning.as_str());
+    }
+}

@@ -1,0 +1,229 @@
+//! Finds and describes Python interpreters.
+//!
+//! Order: `--python` (a path, a program name or a version) alone; else the active virtual or conda environment; else
+//! `python3` and its versioned names on `PATH`. An interpreter is asked once and its answer remembered.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+
+use super::facts::{self, Facts};
+use crate::domain::{command::CommandSpec, exit::Exit, problem::Problem, toolchain::Python};
+use crate::sys::{Env, env_vars as vars, process};
+
+/// Oldest Python that cuwright drives.
+const OLDEST: (u32, u32) = (3, 9);
+/// Versioned names looked for after `python3`, the newest with torch wheels first.
+const VERSIONED: [&str; 7] =
+    ["python3.14", "python3.13", "python3.12", "python3.11", "python3.10", "python3.9", "python"];
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Asks an interpreter everything at once. `-c` puts the working folder on `sys.path`, which does not count.
+const QUESTIONS: &str = r#"
+import json, os, sys, sysconfig
+v = sys.version_info
+headers = sysconfig.get_path("include")
+def libc():
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION")
+    except (AttributeError, ValueError, OSError):
+        return None
+print(json.dumps({
+    "executable": sys.executable,
+    "version": "%d.%d.%d" % v[:3] + ("" if v[3] == "final" else "%s%d" % ({"alpha": "a", "beta": "b"}.get(v[3], "rc"), v[4])),
+    "tag": "cp%d%d%s" % (v[0], v[1], "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""),
+    "platform": sysconfig.get_platform(),
+    "libc": libc(),
+    "site_dirs": [p for p in sys.path[1:] if os.path.isdir(p) and os.path.basename(p) != "lib-dynload"
+                  and p not in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))],
+    "headers": headers if os.path.isfile(os.path.join(headers, "Python.h")) else None,
+    "origin": getattr(sys, "implementation", None) and sys.implementation.name,
+}))
+"#;
+
+/// What an interpreter said: its facts, or why it gave none.
+type Answer = Result<Python, String>;
+
+/// A program that may be a Python, and how it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The program.
+    pub program: Utf8PathBuf,
+    /// How it was found.
+    pub origin: String,
+}
+
+/// The programs to try, in order: exactly one if `wanted` names it. None of them has been started yet.
+pub fn candidates(wanted: Option<&str>, env: &Env) -> Result<Vec<Candidate>, Problem> {
+    let found = match wanted {
+        Some(wanted) => {
+            let program = named(wanted, env).ok_or_else(|| missing_named(wanted))?;
+            vec![Candidate { program, origin: "--python".to_owned() }]
+        }
+        None => programs(env),
+    };
+    if found.is_empty() { Err(missing()) } else { Ok(found) }
+}
+
+/// Describes one interpreter, or says why it cannot be used.
+pub fn describe(candidate: &Candidate, env: &Env, facts: &Facts) -> Result<Python, Problem> {
+    let Candidate { program, origin } = candidate;
+    let answer: Answer = match context(program, env) {
+        Some(context) => facts.remember("python", program, &context, || ask(program, env))?,
+        None => ask(program, env)?,
+    };
+    let known = answer.map_err(|reason| broken(program, &reason))?;
+    let implementation = known.origin.as_str();
+    if implementation != "cpython" {
+        return Err(broken(program, &format!("it is {implementation}; torch exists for CPython only")));
+    }
+    let mut parts = known.version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    if version < OLDEST {
+        let (major, minor) = OLDEST;
+        let message = format!("Python {} is too old", known.version);
+        return Err(Problem::new("cuwright::probe::python_too_old", Exit::Toolchain, message)
+            .why(format!("{program}, found by {origin}"))
+            .help(format!("name Python {major}.{minor} or newer with `--python`")));
+    }
+    Ok(Python { origin: origin.clone(), ..known })
+}
+
+/// Where to look when nothing was named, and what to call each place.
+fn programs(env: &Env) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for variable in [vars::VIRTUAL_ENV, vars::CONDA_PREFIX] {
+        let program = env.get(variable).map(|root| env.absolute(Utf8Path::new(root)).join("bin/python"));
+        let program = program.filter(|program| program.exists());
+        found.extend(program.map(|program| Candidate { program, origin: variable.to_owned() }));
+    }
+    for name in std::iter::once("python3").chain(VERSIONED) {
+        let programs = env.find_programs(name).into_iter();
+        found.extend(programs.map(|program| Candidate { program, origin: format!("`{name}` on PATH") }));
+    }
+    found
+}
+
+/// The program that a `--python` value means.
+fn named(wanted: &str, env: &Env) -> Option<Utf8PathBuf> {
+    if wanted.starts_with(|c: char| c.is_ascii_digit()) {
+        let mut parts = wanted.split('.');
+        let (major, minor) = (parts.next()?, parts.next().map(|minor| format!(".{minor}")).unwrap_or_default());
+        return env.find_program(&format!("python{major}{minor}"));
+    }
+    let path = env.absolute(Utf8Path::new(wanted));
+    let inside = path.join("bin/python");
+    if path.is_dir() && inside.exists() {
+        return Some(inside);
+    }
+    env.find_program(wanted)
+}
+
+/// What else the answer hangs on; `None` where it cannot be known, so that nothing may be remembered.
+fn context(program: &Utf8Path, env: &Env) -> Option<Vec<String>> {
+    let named = [vars::PYTHONPATH, vars::PYTHONHOME, vars::PYTHONNOUSERSITE, vars::PYTHONUSERBASE, vars::HOME];
+    let mut context: Vec<String> = named.iter().map(|name| env.get(name).unwrap_or_default().to_owned()).collect();
+    let folder = program.parent()?;
+    context.extend(folder.parent().and_then(|root| facts::stamp(&root.join("pyvenv.cfg"))));
+    let mut magic = [0; 4];
+    let opened = fs::File::open(program).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut magic));
+    if opened.is_ok() && &magic == b"\x7fELF" {
+        return Some(context);
+    }
+    // A script is only understood where it is pyenv's: what it runs is then named by a variable or by a version file.
+    if folder.file_name() != Some("shims") {
+        return None;
+    }
+    context.push(env.get(vars::PYENV_VERSION).unwrap_or_default().to_owned());
+    let chosen = env.current_dir().ancestors().map(|folder| folder.join(".python-version"));
+    for file in chosen.chain([folder.parent()?.join("version")]) {
+        context.push(fs::read_to_string(file).unwrap_or_default());
+    }
+    Some(context)
+}
+
+/// A refusal is an answer too, and remembered; a program that hangs or cannot be started is not.
+fn ask(program: &Utf8Path, env: &Env) -> Result<Answer, Problem> {
+    let spec =
+        CommandSpec::new(program.as_str(), env.current_dir()).args(["-c", QUESTIONS]).env(env.variables().clone());
+    let said = process::capture(&spec, PATIENCE).map_err(|error| broken(program, &error.to_string()))?;
+    if !said.status.success() {
+        let last_words = said.tail(3);
+        return Ok(Err(if last_words.is_empty() { "it failed without a word".to_owned() } else { last_words }));
+    }
+    let last = said.stdout.lines().next_back().unwrap_or_default();
+    Ok(serde_json::from_str(last).map_err(|_| "it does not answer like a Python 3".to_owned()))
+}
+
+fn broken(program: &Utf8Path, reason: &str) -> Problem {
+    let problem = Problem::new("cuwright::probe::python_broken", Exit::Toolchain, format!("{program} cannot be used"));
+    reason.lines().fold(problem, |problem, line| problem.why(line.trim())).help("name a working one with `--python`")
+}
+
+fn missing() -> Problem {
+    Problem::new("cuwright::probe::python_missing", Exit::Toolchain, "no Python was found")
+        .why("looked at VIRTUAL_ENV, CONDA_PREFIX and `python3` on PATH")
+        .help("Debian, Ubuntu: apt-get install python3 python3-dev python3-pip")
+        .help("Fedora, RHEL: dnf install python3 python3-devel python3-pip")
+        .help("or name one with `--python`")
+}
+
+fn missing_named(wanted: &str) -> Problem {
+    Problem::new("cuwright::probe::python_missing", Exit::Toolchain, format!("no Python `{wanted}` was found"))
+        .why("`--python` takes a path, an environment's folder, a program name or a version such as 3.12")
+        .help("leave `--python` out to use `python3` of PATH")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn script(folder: &Utf8Path, name: &str, body: &str) -> Utf8PathBuf {
+        let path = folder.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn old_and_broken_interpreters_are_refused_with_a_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        let answer = |version: &str, kind: &str| {
+            format!(
+                r#"echo '{{"executable":"/x","version":"{version}","tag":"cp","platform":"p","site_dirs":[],"headers":null,"origin":"{kind}"}}'"#
+            )
+        };
+        let env = Env::of(root, [("PATH", "/bin")]);
+        let code = |name: &str, body: &str| {
+            let candidate = Candidate { program: script(root, name, body), origin: "test".to_owned() };
+            let got = describe(&candidate, &env, &Facts::new(None));
+            got.map(|python| python.version).map_err(|problem| problem.code())
+        };
+        assert_eq!(code("good", &answer("3.12.1", "cpython")), Ok("3.12.1".to_owned()));
+        assert_eq!(code("old", &answer("3.8.18", "cpython")), Err("cuwright::probe::python_too_old"));
+        assert_eq!(code("pypy", &answer("3.10.1", "pypy")), Err("cuwright::probe::python_broken"));
+        assert_eq!(code("mute", "exit 127"), Err("cuwright::probe::python_broken"));
+        assert_eq!(code("babble", "echo hello"), Err("cuwright::probe::python_broken"));
+    }
+
+    #[test]
+    fn a_named_python_is_a_path_a_folder_a_name_or_a_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        fs::create_dir_all(root.join("v/bin")).unwrap();
+        script(root, "python3.12", "");
+        script(&root.join("v/bin"), "python", "");
+        let env = Env::of(root, [("PATH", root.as_str())]);
+        let found = |wanted: &str| named(wanted, &env).map(|path| path.strip_prefix(root).unwrap().to_string());
+        assert_eq!(found("3.12"), Some("python3.12".into()));
+        assert_eq!(found("3.12.4"), Some("python3.12".into()));
+        assert_eq!(found("./python3.12"), Some("python3.12".into()));
+        assert_eq!(found("v"), Some("v/bin/python".into()));
+        assert_eq!(found("python9"), None);
+        assert!(candidates(Some("python9"), &env).is_err());
+    }
+}
