@@ -50,18 +50,21 @@ const LINE_LIMIT: usize = 1 << 20;
 /// How long a group may take to end after a polite signal.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Runs `spec` with both streams into `log`, telling `tell` about every line and every second.
+/// Runs `spec`, all of whose processes work below `folder`, with both streams into `log`, telling `tell` about every
+/// line and every second.
 pub fn run(
     spec: &CommandSpec,
+    folder: &Utf8Path,
     log: &Utf8Path,
     tell: impl FnMut(Happening<'_>),
 ) -> Result<(Ending, Duration), RunError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::System)?;
-    runtime.block_on(drive(spec, log, tell))
+    runtime.block_on(drive(spec, folder, log, tell))
 }
 
 async fn drive(
     spec: &CommandSpec,
+    folder: &Utf8Path,
     log: &Utf8Path,
     mut tell: impl FnMut(Happening<'_>),
 ) -> Result<(Ending, Duration), RunError> {
@@ -97,14 +100,14 @@ async fn drive(
                 ticker.reset_after(GRACE);
             }
             () = signals.any() => {
-                stop(group, &mut child).await;
+                stop(group, folder, &mut child).await;
                 break Some(Ending::Interrupted);
             }
             _ = ticker.tick() => {
                 if status.is_some() {
                     break None;
                 }
-                tell(Happening::Tick(group.and_then(oldest_source)));
+                tell(Happening::Tick(oldest_source(folder)));
             }
         }
     };
@@ -130,10 +133,10 @@ fn text(line: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(&line[..line.len().min(LINE_LIMIT)])
 }
 
-/// The source that some compiler of the group has worked on longest, with its age in seconds.
-fn oldest_source(group: i32) -> Option<(String, u64)> {
+/// The source that some compiler of this build has worked on longest, with its age in seconds.
+fn oldest_source(folder: &Utf8Path) -> Option<(String, u64)> {
     let now = processes::ticks_since_boot()?;
-    let members = processes::of_group(group);
+    let members = processes::working_in(folder);
     let compiling = members
         .iter()
         .filter(|process| process.argv.iter().any(|word| word == "-c"))
@@ -142,10 +145,12 @@ fn oldest_source(group: i32) -> Option<(String, u64)> {
     Some((source.to_owned(), now.saturating_sub(started) / processes::TICKS))
 }
 
-async fn stop(group: Option<i32>, child: &mut tokio::process::Child) {
+/// Asks politely first, so that ninja stops its own children; whatever is left after that is killed.
+async fn stop(group: Option<i32>, folder: &Utf8Path, child: &mut tokio::process::Child) {
     kill(group, rustix::process::Signal::TERM);
     let _ = tokio::time::timeout(GRACE, child.wait()).await;
     kill(group, rustix::process::Signal::KILL);
+    processes::kill_working_in(folder);
     let _ = child.wait().await;
 }
 
@@ -186,10 +191,11 @@ mod tests {
 
     fn sh(script: &str) -> (Ending, Vec<String>, String) {
         let folder = tempfile::tempdir().unwrap();
-        let log = Utf8Path::from_path(folder.path()).unwrap().join("log");
+        let path = Utf8Path::from_path(folder.path()).unwrap();
+        let log = path.join("log");
         let mut lines = Vec::new();
         let spec = CommandSpec::new("/bin/sh", "/").args(["-c", script]);
-        let (ending, _) = run(&spec, &log, |happening| {
+        let (ending, _) = run(&spec, path, &log, |happening| {
             if let Happening::Line(line) = happening {
                 lines.push(line.to_owned());
             }
@@ -219,7 +225,8 @@ mod tests {
     fn a_missing_program_is_told_apart() {
         let spec = CommandSpec::new("/nonexistent/program", "/");
         let folder = tempfile::tempdir().unwrap();
-        let log = Utf8Path::from_path(folder.path()).unwrap().join("log");
-        assert!(matches!(run(&spec, &log, |_| {}), Err(RunError::Start(_))));
+        let path = Utf8Path::from_path(folder.path()).unwrap();
+        let log = path.join("log");
+        assert!(matches!(run(&spec, path, &log, |_| {}), Err(RunError::Start(_))));
     }
 }

@@ -111,7 +111,7 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
     let spec = plan::setup_py(&unit.toolchain, &unit.environment, &folder.source, &folder.dist);
     context.stage(name, Stage::Build, format!("{} jobs ({}); log {}", unit.jobs.count, unit.jobs.why, folder.log));
     let mut watcher = Watcher::new(context, name);
-    let (ending, elapsed) = run::run(&spec, &folder.log, |happening| watcher.see(&happening))
+    let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| watcher.see(&happening))
         .map_err(|error| not_run(&error, &spec.program))?;
     match ending {
         Ending::Interrupted => {

@@ -71,8 +71,8 @@ fn from_file(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
     let text = read(path)?;
     let document = Document { origin: shown, text: &text };
     let beside = path.parent().unwrap_or(Utf8Path::new("/")).to_owned();
-    let patch = |name: &str| fs::read_to_string(beside.join(name)).map_err(|error| error.to_string());
-    let recipe = resolve(document, parse(document)?, patch)?;
+    let text_of = |name: &str| fs::read_to_string(beside.join(name)).map_err(|error| error.to_string());
+    let recipe = resolve(document, parse(document)?, text_of)?;
     Ok(Loaded { recipe, origin: shown.to_owned(), text, folder: beside, inferred: false })
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::artifact::Artifacts;
 use super::load::Loaded;
-use super::{Context, Request, prepare};
+use super::{Context, Request, prepare, source};
 use crate::build::folder::BuildFolder;
 use crate::domain::problem::Problems;
 use crate::plan;
@@ -63,6 +63,9 @@ pub struct Ready {
     pub why: Option<String>,
 }
 
+/// Codes of what a build would bring by itself.
+const NOT_HERE: [&str; 2] = [provision::NOT_INSTALLED, source::NOT_FETCHED];
+
 /// Plans one unit.
 ///
 /// # Errors
@@ -82,7 +85,7 @@ pub fn document(context: &Context<'_>, loaded: &Loaded, request: &Request) -> Re
     };
     let prepared = match prepare::prepare(context, loaded.clone(), &Request { dry: true, ..request.clone() }) {
         Ok(prepared) => prepared,
-        Err(problems) if problems.iter().any(|problem| problem.code() == provision::NOT_INSTALLED) => {
+        Err(problems) if problems.iter().all(|problem| NOT_HERE.contains(&problem.code())) => {
             // Only numbers can be told without a toolkit; a word that needs one stays for later.
             if let Ok(selected) = prepare::select(context, loaded, request, Facts::default()) {
                 document.archs = selected.set.to_string();

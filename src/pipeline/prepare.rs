@@ -102,7 +102,7 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
     for (variable, value) in &environment.cleared {
         context.warn(&name, format!("{variable}={value} of the environment does not reach the build"));
     }
-    let source = source::obtain(context, &loaded, request)?;
+    let source = source::obtain(context, &loaded, &toolchain.python, request)?;
     let inputs = key::inputs(&loaded.recipe, &toolchain, &selected.set, &source.digest, &environment.keyed);
     let json = cache::canonical_json(&inputs.to_json()).map_err(|error| bug(&error.to_string()))?;
     Ok(Prepared {

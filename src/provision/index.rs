@@ -48,6 +48,32 @@ pub fn variables(python: &Python, env: &Env) -> BTreeMap<String, String> {
     found
 }
 
+/// Folders of packages that variables name.
+pub fn folders(env: &Env) -> Vec<Utf8PathBuf> {
+    let uv = env.get(vars::UV_FIND_LINKS).unwrap_or_default().split(',');
+    let pip = env.get(vars::PIP_FIND_LINKS).unwrap_or_default().split_whitespace();
+    let places = uv.chain(pip).map(str::trim).filter(|place| !place.is_empty() && !place.contains("://"));
+    places.map(|place| env.absolute(Utf8Path::new(place))).collect()
+}
+
+/// The sources that variables name; `None` where only uv knows.
+pub fn named(env: &Env) -> Option<Index> {
+    let no_index = env.flag(vars::UV_NO_INDEX) || env.flag(vars::PIP_NO_INDEX);
+    let one = |name: &str| env.get(name).map(str::to_owned);
+    let main = one(vars::UV_DEFAULT_INDEX).or_else(|| one(vars::UV_INDEX_URL)).or_else(|| one(vars::PIP_INDEX_URL));
+    if no_index {
+        return Some(Index { simple: Vec::new(), folders: folders(env), no_index });
+    }
+    let more = [vars::UV_INDEX, vars::UV_EXTRA_INDEX_URL, vars::PIP_EXTRA_INDEX_URL];
+    let more = more.iter().filter_map(|name| env.get(name)).flat_map(str::split_whitespace);
+    // uv lets an index carry a name: `mirror=https://…`.
+    let address = |entry: &str| {
+        entry.split_once('=').filter(|(name, _)| !name.contains(':')).map_or(entry, |(_, url)| url).to_owned()
+    };
+    let simple = more.map(address).chain([main?]).collect();
+    Some(Index { simple, folders: folders(env), no_index })
+}
+
 /// The same sources as values, for files that uv has no command to fetch.
 pub fn ask(tool: &Tool<'_>) -> Result<Index, Problem> {
     let folder = tempfile::tempdir().map_err(|error| faults::disk("a temporary folder", &error))?;
@@ -173,6 +199,19 @@ mod tests {
         assert_eq!(found["index-url"], "http://b.invalid");
         assert_eq!(found["find-links"].split_whitespace().collect::<Vec<_>>(), ["/a", "/b"]);
         assert!(!found.contains_key("cert"));
+    }
+
+    #[test]
+    fn variables_alone_can_name_the_sources() {
+        assert_eq!(named(&Env::of("/", [])), None);
+        let env = Env::of(
+            "/w",
+            [("PIP_INDEX_URL", "http://a.invalid/s"), ("UV_INDEX", "m=http://b.invalid/s?x=1 http://c.invalid")],
+        );
+        let index = named(&env.clone().with("UV_FIND_LINKS", "wheels,/x")).unwrap();
+        assert_eq!(index.simple, ["http://b.invalid/s?x=1", "http://c.invalid", "http://a.invalid/s"]);
+        assert_eq!(index.folders, ["/w/wheels", "/x"]);
+        assert!(named(&env.with("PIP_NO_INDEX", "1")).unwrap().simple.is_empty());
     }
 
     #[test]

@@ -26,7 +26,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 
 use crate::domain::exit::Exit;
-use crate::domain::{problem::Problem, toolchain::Python};
+use crate::domain::{index::Index, problem::Problem, toolchain::Python};
 use crate::sys::Env;
 
 use environment::Environment;
@@ -121,4 +121,13 @@ fn not_installed(request: &Request) -> Problem {
     Problem::new(NOT_INSTALLED, Exit::Toolchain, "the toolchain is not installed yet")
         .why(format!("Python {} with {}", request.python.version, request.requirements.join(", ")))
         .help("`cuwright build` or `cuwright toolchain install` installs it from wheels")
+}
+
+/// The package sources of this machine, for files that uv has no command to fetch.
+pub fn index(request: &Request, root: &Utf8Path, env: &Env, watch: Watcher<'_>) -> Result<Index, Problem> {
+    if let Some(named) = index::named(env) {
+        return Ok(named);
+    }
+    let uv = uv::obtain(&request.python, root, env, request.offline, watch)?;
+    index::ask(&uv::Tool::new(uv, request, root, env))
 }

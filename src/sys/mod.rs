@@ -14,5 +14,7 @@ pub mod machine;
 pub mod net;
 pub mod process;
 pub mod processes;
+#[cfg(test)]
+pub(crate) mod test_server;
 
 pub use env::Env;

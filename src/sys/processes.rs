@@ -1,5 +1,7 @@
 //! A look at other processes through `/proc`. Where there is no `/proc`, nothing is seen and nothing is killed.
 
+use std::collections::BTreeSet;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::process::{Pid, Signal};
 
@@ -8,39 +10,42 @@ use rustix::process::{Pid, Signal};
 pub struct Process {
     /// Process id.
     pub pid: i32,
-    /// Process group.
-    pub group: i32,
+    /// Whether it has ended and only waits for its parent.
+    pub ended: bool,
     /// Start time in clock ticks since boot: comparable, and with `pid` unique.
     pub started: u64,
     /// Argument vector, lossily as UTF-8.
     pub argv: Vec<String>,
 }
 
-/// Every process of a process group.
-pub fn of_group(group: i32) -> Vec<Process> {
-    pids().filter_map(read).filter(|process| process.group == group).collect()
+/// Every process whose working folder is `folder` or below. Build tools put their compilers into process groups of
+/// their own, so this is how a build's processes are told from all others.
+pub fn working_in(folder: &Utf8Path) -> Vec<Process> {
+    let folder = folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned());
+    let inside = |pid: &i32| {
+        fs_err::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder.as_std_path()))
+    };
+    pids().filter(inside).filter_map(read).collect()
 }
 
 /// Kills every process whose working folder is `folder` or below, and says how many there were.
 pub fn kill_working_in(folder: &Utf8Path) -> usize {
-    let folder = folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned());
-    let inside = |pid: &i32| {
-        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder.as_std_path()))
-    };
-    let mut killed = 0;
+    let mut killed = BTreeSet::new();
     // A process may start another between the look and the kill, so look until nothing is left, but not forever.
-    for _ in 0..20 {
-        let found: Vec<i32> = pids().filter(inside).collect();
+    for _ in 0..50 {
+        let found: Vec<Process> = working_in(folder).into_iter().filter(|process| !process.ended).collect();
         if found.is_empty() {
             break;
         }
-        killed += found.len();
-        for pid in found.into_iter().filter_map(Pid::from_raw) {
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        for process in found {
+            killed.insert((process.pid, process.started));
+            if let Some(pid) = Pid::from_raw(process.pid) {
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    killed
+    killed.len()
 }
 
 /// Clock ticks a second in `/proc/<pid>/stat`; 100 on every Linux that runs CUDA.
@@ -63,7 +68,7 @@ fn read(pid: i32) -> Option<Process> {
     let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The program name in parentheses may hold blanks and parentheses itself: fields start behind the last one.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let group = fields.get(2)?.parse().ok()?;
+    let ended = matches!(*fields.first()?, "Z" | "X");
     let started = fields.get(19)?.parse().ok()?;
     let argv = fs_err::read(format!("/proc/{pid}/cmdline")).ok()?;
     let argv = argv
@@ -71,5 +76,24 @@ fn read(pid: i32) -> Option<Process> {
         .filter(|word| !word.is_empty())
         .map(|word| String::from_utf8_lossy(word).into_owned())
         .collect();
-    Some(Process { pid, group, started, argv })
+    Some(Process { pid, ended, started, argv })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::command::CommandSpec;
+    use crate::sys::process;
+
+    #[test]
+    fn processes_are_found_by_where_they_work_and_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap();
+        let mut child = process::command(&CommandSpec::new("/bin/sleep", path).args(["60"])).spawn().unwrap();
+        let found = working_in(path);
+        assert_eq!(found.iter().map(|process| process.argv.join(" ")).collect::<Vec<_>>(), ["/bin/sleep 60"]);
+        assert_eq!(kill_working_in(path), 1);
+        assert!(!child.wait().unwrap().success());
+        assert_eq!(kill_working_in(path), 0);
+    }
 }

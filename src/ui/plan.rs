@@ -18,14 +18,15 @@ pub fn text(plan: &PlanDocument) -> String {
     plan.archs_why.iter().for_each(|why| fact("", why));
     match &plan.toolchain {
         Some(toolchain) => fact("toolchain", toolchain),
-        None => plan.missing.iter().for_each(|missing| {
-            fact("toolchain", &missing.message);
-            missing.why.iter().for_each(|why| fact("", why));
-        }),
+        None => fact("toolchain", "none yet"),
     }
     plan.toolchain_why.iter().for_each(|why| fact("", why));
+    for missing in &plan.missing {
+        fact("missing", &missing.message);
+        missing.why.iter().for_each(|why| fact("", why));
+    }
     let Some(ready) = &plan.ready else {
-        fact("key", "known once the toolchain is installed");
+        fact("key", "known once that is here; `cuwright build` brings it");
         return lines.join("\n");
     };
     fact("source", &ready.source);

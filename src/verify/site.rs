@@ -99,7 +99,7 @@ fn placed(name: &str) -> Place {
             _ => return Place::Outside,
         }
     }
-    if parts.first().is_some_and(|first| first.ends_with(".data")) {
+    if parts.first().is_some_and(|first| Utf8Path::new(first).extension() == Some("data")) {
         let library = parts.get(1).is_some_and(|scheme| matches!(*scheme, "purelib" | "platlib"));
         return if library { Place::Site(parts[2..].iter().collect()) } else { Place::Elsewhere };
     }

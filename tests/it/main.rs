@@ -7,4 +7,5 @@
 mod support;
 
 mod cli;
+mod real;
 mod tidy;

@@ -1,0 +1,248 @@
+//! Unpacks an sdist, trusting nothing in it.
+//!
+//! Refused: absolute paths, `..`, links out of the tree, devices, names that are not UTF-8, and archives that unpack to
+//! absurd sizes. Links are made last, so that no file is ever written through one. A single top folder is stripped.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+
+use super::tree::{stays_within, unreadable, unwritable};
+use crate::domain::{exit::Exit, problem::Problem};
+
+/// Most bytes and most entries that an sdist may unpack to.
+const BYTES: u64 = 8 << 30;
+const ENTRIES: usize = 500_000;
+
+/// Unpacks `archive` into the empty folder `to`.
+pub(super) fn unpack(archive: &Utf8Path, to: &Utf8Path) -> Result<(), Problem> {
+    let file = fs::File::open(archive).map_err(|error| unreadable(&error))?;
+    let mut sink = Sink { archive, to, links: BTreeMap::new(), left: BYTES, entries: 0 };
+    if archive.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip")) {
+        sink.zip(file)?;
+    } else {
+        sink.tar(tar::Archive::new(flate2::read::MultiGzDecoder::new(io::BufReader::new(file))))?;
+    }
+    sink.finish()
+}
+
+/// Where entries go once they have been judged.
+struct Sink<'a> {
+    archive: &'a Utf8Path,
+    to: &'a Utf8Path,
+    links: BTreeMap<Utf8PathBuf, String>,
+    left: u64,
+    entries: usize,
+}
+
+impl Sink<'_> {
+    fn tar<R: Read>(&mut self, mut archive: tar::Archive<R>) -> Result<(), Problem> {
+        let broken = |error: io::Error| self.refuse(&error.to_string());
+        for entry in archive.entries().map_err(broken)? {
+            let mut entry = entry.map_err(|error| self.refuse(&error.to_string()))?;
+            let kind = entry.header().entry_type();
+            let path = String::from_utf8(entry.path_bytes().into_owned());
+            let path = self.judge(&path.map_err(|_| self.refuse("a name in it is not UTF-8"))?)?;
+            let target = entry.link_name_bytes().map(|name| String::from_utf8_lossy(&name).into_owned());
+            match kind {
+                tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
+                    let executable = entry.header().mode().is_ok_and(|mode| mode & 0o100 != 0);
+                    self.file(&path, executable, &mut entry)?;
+                }
+                tar::EntryType::Symlink => drop(self.links.insert(path, target.unwrap_or_default())),
+                tar::EntryType::Link => {
+                    let original = self.judge(&target.unwrap_or_default())?;
+                    fs::copy(self.to.join(original), self.place(&path)?)
+                        .map_err(|error| self.refuse(&error.to_string()))?;
+                }
+                tar::EntryType::Directory | tar::EntryType::XGlobalHeader => {}
+                other => return Err(self.refuse(&format!("{path} is a special file ({other:?})"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn zip(&mut self, file: fs::File) -> Result<(), Problem> {
+        let mut archive = zip::ZipArchive::new(file).map_err(|error| self.refuse(&error.to_string()))?;
+        for index in 0..archive.len() {
+            let mut entry = archive.by_index(index).map_err(|error| self.refuse(&error.to_string()))?;
+            let name = entry.name().map_err(|error| self.refuse(&error.to_string()))?.into_owned();
+            let path = self.judge(&name)?;
+            let mode = entry.unix_mode().unwrap_or(0);
+            if entry.is_dir() {
+                continue;
+            }
+            if entry.is_symlink() {
+                let mut target = String::new();
+                (&mut entry).take(4096).read_to_string(&mut target).map_err(|error| self.refuse(&error.to_string()))?;
+                self.links.insert(path, target);
+            } else {
+                self.file(&path, mode & 0o100 != 0, &mut entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A name that stays below the folder, or a refusal.
+    fn judge(&mut self, name: &str) -> Result<Utf8PathBuf, Problem> {
+        self.entries += 1;
+        if self.entries > ENTRIES {
+            return Err(self.refuse(&format!("it has more than {ENTRIES} entries")));
+        }
+        let mut path = Utf8PathBuf::new();
+        for part in Utf8Path::new(name).components() {
+            match part {
+                Utf8Component::Normal(part) => path.push(part),
+                Utf8Component::CurDir => {}
+                _ => return Err(self.refuse(&format!("the name `{name}` leads out of the tree"))),
+            }
+        }
+        Ok(path)
+    }
+
+    fn place(&self, path: &Utf8Path) -> Result<Utf8PathBuf, Problem> {
+        if path.as_str().is_empty() {
+            return Err(self.refuse("it has a file without a name"));
+        }
+        let place = self.to.join(path);
+        fs::create_dir_all(place.parent().unwrap_or(self.to)).map_err(|error| unwritable(&error))?;
+        Ok(place)
+    }
+
+    fn file(&mut self, path: &Utf8Path, executable: bool, contents: &mut impl Read) -> Result<(), Problem> {
+        let mut file = fs::File::create(self.place(path)?).map_err(|error| unwritable(&error))?;
+        let count = copy(&mut contents.take(self.left), &mut file, |reason| self.refuse(reason))?;
+        self.left -= count;
+        if self.left == 0 {
+            return Err(self.refuse(&format!("it unpacks to more than {} GiB", BYTES >> 30)));
+        }
+        let mode = if executable { 0o755 } else { 0o644 };
+        file.file().set_permissions(std::fs::Permissions::from_mode(mode)).map_err(|error| unwritable(&error))
+    }
+
+    /// Makes the links, once nothing can be written through them any more.
+    fn finish(self) -> Result<(), Problem> {
+        for (path, target) in &self.links {
+            if !stays_within(path, target) {
+                return Err(self.refuse(&format!("the link `{path}` leads out of the tree, to `{target}`")));
+            }
+            let place = self.place(path)?;
+            symlink(target, place).map_err(|error| self.refuse(&format!("the link `{path}`: {error}")))?;
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, reason: &str) -> Problem {
+        let name = self.archive.file_name().unwrap_or_default();
+        Problem::new("cuwright::source::bad_archive", Exit::Recipe, format!("the archive {name} cannot be unpacked"))
+            .why(reason)
+            .help("use another release of the project")
+    }
+}
+
+/// Copies and tells a fault of the archive from a fault of the disk.
+fn copy(from: &mut impl Read, to: &mut impl io::Write, refuse: impl Fn(&str) -> Problem) -> Result<u64, Problem> {
+    let (mut total, mut buffer) = (0, vec![0; 1 << 16]);
+    loop {
+        let count = from.read(&mut buffer).map_err(|error| refuse(&error.to_string()))?;
+        if count == 0 {
+            return Ok(total);
+        }
+        to.write_all(&buffer[..count]).map_err(|error| unwritable(&error))?;
+        total += count as u64;
+    }
+}
+
+/// The folder that holds the project: the single top folder if there is just one thing, else the whole.
+pub(super) fn top(folder: &Utf8Path) -> io::Result<Utf8PathBuf> {
+    let entries: Vec<_> = folder.read_dir_utf8()?.collect::<io::Result<_>>()?;
+    match &entries[..] {
+        [only] if only.file_type()?.is_dir() => Ok(only.path().to_owned()),
+        _ => Ok(folder.to_owned()),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A `.tar.gz` of raw entries, which may break every rule: name, type, link target or contents.
+    pub(in crate::source) fn sdist(path: &Utf8Path, entries: &[(&str, tar::EntryType, &str)]) {
+        let encoder = flate2::write::GzEncoder::new(fs::File::create(path).unwrap(), flate2::Compression::fast());
+        let mut builder = tar::Builder::new(encoder);
+        for (name, kind, text) in entries {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(*kind);
+            header.set_mode(if name.contains("configure") { 0o755 } else { 0o600 });
+            header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+            let regular = *kind == tar::EntryType::Regular;
+            if !regular {
+                header.as_mut_bytes()[157..157 + text.len()].copy_from_slice(text.as_bytes());
+            }
+            let contents = if regular { text.as_bytes() } else { b"" };
+            header.set_size(contents.len() as u64);
+            header.set_cksum();
+            builder.append(&header, contents).unwrap();
+        }
+        builder.into_inner().unwrap().finish().unwrap();
+    }
+
+    fn unpacked(entries: &[(&str, tar::EntryType, &str)]) -> Result<Vec<String>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        sdist(&root.join("x-1.tar.gz"), entries);
+        let to = root.join("to");
+        fs::create_dir_all(&to).unwrap();
+        unpack(&root.join("x-1.tar.gz"), &to).map_err(|problem| problem.evidence().join("; "))?;
+        let top = top(&to).unwrap();
+        let mut names: Vec<String> = top.read_dir_utf8().unwrap().map(|e| e.unwrap().file_name().to_owned()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    #[test]
+    fn a_plain_sdist_is_unpacked_without_its_top_folder() {
+        use tar::EntryType as T;
+        let entries = [
+            ("x-1/", T::Directory, ""),
+            ("./x-1/setup.py", T::Regular, "s"),
+            ("x-1/l", T::Symlink, "setup.py"),
+            ("x-1/h", T::Link, "x-1/setup.py"),
+        ];
+        assert_eq!(unpacked(&entries).unwrap(), ["h", "l", "setup.py"]);
+    }
+
+    #[test]
+    fn an_attack_is_refused_with_its_name() {
+        use tar::EntryType as T;
+        for entry in [
+            ("../evil", T::Regular, "x"),
+            ("/etc/evil", T::Regular, "x"),
+            ("x/../../evil", T::Regular, "x"),
+            ("x/l", T::Symlink, "/etc"),
+            ("x/l", T::Symlink, "../../y"),
+            ("x/h", T::Link, "../../etc/passwd"),
+            ("x/f", T::Fifo, ""),
+            ("x/d", T::Char, ""),
+        ] {
+            assert!(unpacked(&[("x/setup.py", T::Regular, "s"), entry]).is_err(), "{entry:?}");
+        }
+        // A file "through" a link lands in a folder of its own, and the link is then refused.
+        let through = [("x/l", T::Symlink, "y"), ("x/l/f", T::Regular, "s"), ("x/y", T::Regular, "")];
+        assert!(unpacked(&through).is_err());
+    }
+
+    #[test]
+    fn garbage_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        for name in ["x.tar.gz", "x.zip"] {
+            fs::write(root.join(name), "not an archive").unwrap();
+            let code = unpack(&root.join(name), &root.join("to")).map_err(|problem| problem.code());
+            assert_eq!(code, Err("cuwright::source::bad_archive"), "{name}");
+        }
+    }
+}
