@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::arch::ArchSet;
 use crate::domain::arch::dialect::torch;
+use crate::domain::command::quote;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::toolchain::Toolchain;
@@ -79,7 +80,7 @@ pub const ARCH_VARIABLES: [&str; 16] = [
 ];
 
 /// Variables that cuwright alone decides about.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     vars::PATH,
     vars::CUDA_HOME,
     vars::CUDA_PATH,
@@ -89,6 +90,7 @@ const OURS: [&str; 9] = [
     "CXX",
     "CUDACXX",
     "NINJA_STATUS",
+    "PYTORCH_NVCC",
 ];
 
 /// The whole environment of a build, and how it came to be.
@@ -117,7 +119,9 @@ pub fn environment(
 ) -> Result<Environment, Problems> {
     let mut result = Environment::default();
     let cleared = |name: &str| recipe.build.clear_env.iter().any(|clear| clear == name);
-    for name in NEUTRAL.into_iter().filter(|name| !cleared(name)) {
+    // A provisioned environment is complete; the caller's own Python folders would only shadow it.
+    let complete = toolchain.environment.is_some();
+    for name in NEUTRAL.into_iter().filter(|name| !cleared(name) && (!complete || !name.starts_with("PYTHON"))) {
         if let Some(value) = env.get(name) {
             result.variables.insert(name.to_owned(), value.to_owned());
         }
@@ -136,7 +140,10 @@ pub fn environment(
     let home = toolchain.toolkit.home.as_str();
     result.set(vars::CUDA_HOME, home, false);
     result.set(vars::CUDA_PATH, home, false);
-    result.set("CUDACXX", toolchain.toolkit.home.join("bin/nvcc").as_str(), false);
+    let nvcc = toolchain.toolkit.home.join("bin/nvcc");
+    result.set("CUDACXX", nvcc.as_str(), false);
+    // torch writes this into its ninja file as it is, where a blank in the path would end the word.
+    result.set("PYTORCH_NVCC", &quote(nvcc.as_str()), false);
     // torch hands CC to nvcc as its host compiler; setting only one of the two lets nvcc pick another by itself.
     result.set("CC", toolchain.host.cc.as_str(), false);
     result.set("CXX", toolchain.host.cxx.as_str(), false);
