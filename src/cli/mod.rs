@@ -1,7 +1,9 @@
 //! The command line as values. The structs are dumb: `clap` fills them, `commands` gives them meaning.
 
+pub mod arch;
 pub mod build;
 pub mod cache;
+pub mod detect;
 pub mod inspect;
 pub mod toolchain;
 
@@ -64,6 +66,10 @@ pub enum Command {
     Build(build::BuildArgs),
     /// Show what `build` would do, without installing or building anything
     Plan(build::PlanArgs),
+    /// The GPUs of this machine, and how each is known
+    Detect(detect::DetectArgs),
+    /// Read, check, translate and explain a list of archs
+    Arch(arch::ArchArgs),
     /// List the GPU code in libraries, objects, archives and wheels
     Inspect(inspect::InspectArgs),
     /// Judge wheels and libraries by the GPU code they hold
@@ -85,6 +91,8 @@ impl Command {
         match self {
             Self::Build(_) => "build",
             Self::Plan(_) => "plan",
+            Self::Detect(_) => "detect",
+            Self::Arch(_) => "arch",
             Self::Inspect(_) => "inspect",
             Self::Verify(_) => "verify",
             Self::Toolchain(_) => "toolchain",

@@ -1,7 +1,9 @@
 //! One wiring function per command. No logic: values go in from `cli`, results go out through `ui`.
 
+mod arch;
 mod build;
 mod cache;
+mod detect;
 mod inspect;
 mod toolchain;
 
@@ -72,6 +74,8 @@ fn dispatch(command: &Command, world: &World<'_>) -> Result<Exit, Problems> {
     match command {
         Command::Build(args) => build::build(args, world),
         Command::Plan(args) => build::plan(args, world),
+        Command::Detect(args) => detect::run(args, world),
+        Command::Arch(args) => arch::run(args, world),
         Command::Inspect(args) => inspect::inspect(args, world),
         Command::Verify(args) => inspect::verify(args, world),
         Command::Toolchain(args) => toolchain::run(args, world),

@@ -64,9 +64,17 @@ pub fn unknown(set: &ArchSet) -> Vec<String> {
 
 /// What of `set` the compiler cannot build, one problem per cause.
 pub fn against_compiler(set: &ArchSet, compiler: Compiler<'_>) -> Vec<Problem> {
-    let refused: Vec<Arch> =
+    against_compiler_here(set, compiler, &[])
+}
+
+/// The same, on a machine with these GPUs, which helps to tell what was meant.
+pub fn against_compiler_here(set: &ArchSet, compiler: Compiler<'_>, gpus: &[Capability]) -> Vec<Problem> {
+    let mut refused: Vec<Arch> =
         set.iter().map(|(arch, _)| arch).filter(|arch| compiler.knows(*arch) == Some(false)).collect();
     let mut problems = Vec::new();
+    if let Some(at) = refused.iter().position(|arch| is_cuda_version(*arch, compiler.version)) {
+        problems.push(cuda_version(refused.remove(at), compiler, gpus));
+    }
     let (renamed, others): (Vec<Arch>, Vec<Arch>) = refused.iter().partition(|arch| is_thor(arch.capability));
     problems.extend(renamed.first().map(|arch| thor(*arch, compiler.version)));
     let release = compiler.version.release();
@@ -121,12 +129,24 @@ pub fn against_torch(set: &ArchSet, version: &str, accepted: Option<&[String]>) 
     vec![problem.help("or give nvcc its -gencode flags directly: torch adds none where one is present")]
 }
 
-/// A hint where an arch equals a CUDA version in use, which is what a wrong answer to a prompt looks like.
-pub fn looks_like_cuda_version(arch: Arch, cuda: CudaVersion, gpus: &[Capability]) -> Option<String> {
-    let same = u16::from(arch.capability.major) == cuda.major && u16::from(arch.capability.minor) == cuda.minor;
-    let gpus: Vec<String> = gpus.iter().map(Capability::to_string).collect();
-    let here = if gpus.is_empty() { String::new() } else { format!("; the GPU here is {}", gpus.join(", ")) };
-    same.then(|| format!("{arch} is the version of this CUDA toolkit, not a compute capability{here}"))
+/// An arch that equals the toolkit's version is what a wrong answer to a prompt looks like.
+fn is_cuda_version(arch: Arch, cuda: CudaVersion) -> bool {
+    u16::from(arch.capability.major) == cuda.major && u16::from(arch.capability.minor) == cuda.minor
+}
+
+fn cuda_version(arch: Arch, compiler: Compiler<'_>, gpus: &[Capability]) -> Problem {
+    let message = format!("{arch} is the version of this CUDA toolkit, not a compute capability");
+    let mut problem = Problem::new(UNSUPPORTED, Exit::Toolchain, message);
+    if let Some((_, last)) = reach(compiler) {
+        problem = problem.why(format!("nvcc {} ends at {last}", compiler.version));
+    }
+    match gpus {
+        [] => problem.help("name the compute capability of the GPU: `cuwright detect` tells it"),
+        gpus => {
+            let set: ArchSet = gpus.iter().map(|gpu| (Arch::plain(*gpu), crate::domain::arch::Form::SASS)).collect();
+            problem.help(format!("the GPU here is {set}: say `{set}` instead"))
+        }
+    }
 }
 
 /// `6.0 and 7.0`.
@@ -180,9 +200,6 @@ fn too_old(set: &ArchSet, early: &[Arch], compiler: Compiler<'_>) -> Problem {
             Some(span) => problem.why(format!("{arch} needs CUDA {} or newer", span.first)),
             None => problem.why(format!("no toolkit in the table knows {arch}")),
         };
-        if let Some(hint) = looks_like_cuda_version(*arch, compiler.version, &[]) {
-            problem = problem.why(hint);
-        }
     }
     if let Some(need) = firsts.iter().flatten().map(|span| span.first).max() {
         problem = problem.help(format!("build with CUDA {need} or newer (`--cuda {need}`)"));
@@ -295,13 +312,14 @@ mod tests {
 
     #[test]
     fn a_cuda_version_typed_as_arch_is_recognised() {
-        let problems = check("10.1", "10.1");
-        assert!(!problems.is_empty());
-        let hint = looks_like_cuda_version(Arch::new(10, 1), CudaVersion::new(10, 1), &[Capability::new(6, 1)]);
-        assert_eq!(
-            hint.unwrap(),
-            "10.1 is the version of this CUDA toolkit, not a compute capability; the GPU here is 6.1"
-        );
+        let compiler = Compiler::release(CudaVersion::new(10, 1));
+        let set = "10.1".parse().unwrap();
+        let problems = against_compiler_here(&set, compiler, &[Capability::new(6, 1)]);
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].message(), "10.1 is the version of this CUDA toolkit, not a compute capability");
+        assert_eq!(problems[0].evidence(), ["nvcc 10.1 ends at 7.5"]);
+        assert_eq!(problems[0].mends(), ["the GPU here is 6.1: say `6.1` instead"]);
+        assert!(check("10.1", "10.1")[0].mends()[0].contains("cuwright detect"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The first source that names something wins: `--arch`, `--gpu`, `--profile`, the recipe, an inherited variable, this
 //! machine's GPUs. Words are resolved to numbers here and go no further. Pure: detection comes in as a closure.
 
+mod explain;
 mod resolve;
 
 use crate::compat::support::{self, Compiler};
@@ -10,6 +11,7 @@ use crate::domain::arch::{ArchSet, Capability, Form, Origin};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 
+pub use explain::{Verdict, explain};
 pub use resolve::{ambiguous_gpu, gpu, unknown_gpu};
 
 /// Code of "nothing names a target".

@@ -6,6 +6,8 @@
 
 mod support;
 
+mod arch;
 mod cli;
+mod detect;
 mod real;
 mod tidy;

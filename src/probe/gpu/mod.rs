@@ -6,15 +6,16 @@
 mod fault;
 mod nvml;
 mod pci;
+mod report;
 mod smi;
 mod tegra;
 mod visible;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use serde::Serialize;
 
 pub use fault::Fault;
+pub use report::{Report, archs_of};
 
 use crate::compat::{DriverVersion, GpuLookup, gpu_by_name};
 use crate::domain::arch::{Arch, ArchSet, Capability, Form};
@@ -24,8 +25,7 @@ use crate::sys::{Env, env_vars};
 use crate::targets::{Detected, no_target};
 
 /// A way to learn about GPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// The driver's library.
     Nvml,
@@ -40,6 +40,20 @@ pub enum Method {
 }
 
 impl Method {
+    /// Every way, in the order of asking.
+    pub const ALL: [Self; 5] = [Self::Nvml, Self::NvidiaSmi, Self::Pci, Self::DeviceTree, Self::Name];
+
+    /// The name in flags and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nvml => "nvml",
+            Self::NvidiaSmi => "nvidia-smi",
+            Self::Pci => "pci",
+            Self::DeviceTree => "device-tree",
+            Self::Name => "name",
+        }
+    }
+
     /// The name for people.
     pub const fn label(self) -> &'static str {
         match self {
@@ -53,8 +67,7 @@ impl Method {
 }
 
 /// How sure a capability is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// By the product name, which can lie on virtual machines.
     Low,
@@ -64,8 +77,19 @@ pub enum Confidence {
     High,
 }
 
+impl Confidence {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
 /// A GPU.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// Number in PCI bus order.
     pub index: u32,
@@ -86,7 +110,7 @@ pub struct Device {
 }
 
 /// One way that was tried, and what came of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The way.
     pub method: Method,

@@ -8,16 +8,16 @@ use crate::domain::arch::Capability;
 use crate::domain::version::CudaVersion;
 
 pub(super) fn ask(roots: &Roots) -> Answer {
-    let mut absent = "no library".to_owned();
+    let mut absent = None;
     for path in &roots.nvml {
         match Nvml::builder().lib_path(path.as_ref()).init() {
             Ok(nvml) => return read(&nvml),
             // The next path is worth a try only if there is no library here; dlopen names the path itself.
-            Err(NvmlError::LibloadingError(error)) => absent = format!("no library: {error}"),
+            Err(NvmlError::LibloadingError(error)) => absent = absent.or(Some(error)),
             Err(error) => return failed(&error),
         }
     }
-    Answer::said(shorten(&absent))
+    Answer::said(absent.map_or_else(|| "no library".to_owned(), |error| shorten(&format!("no library: {error}"))))
 }
 
 fn failed(error: &NvmlError) -> Answer {

@@ -11,11 +11,63 @@ pub mod tensorflow;
 pub mod torch;
 
 use super::{Arch, ArchSet, Form, Variant};
+use crate::domain::command::quote;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 
 /// Code of every refusal.
 pub const CANNOT_HOLD: &str = "cuwright::target::dialect_cannot_hold";
+
+/// Who reads the archs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Consumer {
+    /// `TORCH_CUDA_ARCH_LIST`
+    Torch,
+    /// `CMAKE_CUDA_ARCHITECTURES`
+    Cmake,
+    /// `TF_CUDA_COMPUTE_CAPABILITIES` of TensorFlow, XLA and JAX
+    Bazel,
+    /// `CUDA_ARCH_NAME`, `CUDA_ARCH_BIN` and `CUDA_ARCH_PTX` of Caffe
+    Caffe,
+    /// `CUDA_ARCH_BIN` and `CUDA_ARCH_PTX` of OpenCV
+    Opencv,
+    /// `-gencode` flags
+    Nvcc,
+    /// `FLASH_ATTN_CUDA_ARCHS`
+    FlashAttention,
+    /// `NVTE_CUDA_ARCHS`
+    TransformerEngine,
+    /// `NATTEN_CUDA_ARCH`
+    Natten,
+    /// `TCNN_CUDA_ARCHITECTURES`
+    TinyCudaNn,
+    /// `COMPUTE_CAPABILITY` of bitsandbytes
+    Bitsandbytes,
+}
+
+impl Consumer {
+    /// The value that this consumer reads: the variable's, or arguments ready for a shell.
+    pub fn render(self, set: &ArchSet, torch_allows: Option<&[String]>) -> Result<String, Problems> {
+        let template = |name: &str| match template::Template::named(name) {
+            Some(template) => template.render(set).map(|rendered| rendered.value),
+            None => Ok(String::new()),
+        };
+        let line = |definitions: Vec<String>| definitions.iter().map(|d| quote(d)).collect::<Vec<_>>().join(" ");
+        match self {
+            Self::Torch => torch::render(set, torch_allows),
+            Self::Cmake => cmake::render(set, None),
+            Self::Bazel => tensorflow::render(set),
+            Self::Caffe => caffe::render(set, Spelling::Joined).map(|values| line(values.definitions())),
+            Self::Opencv => caffe::render(set, Spelling::Dotted).map(|values| line(values.definitions_without_name())),
+            Self::Nvcc => Ok(nvcc::render(set)),
+            Self::FlashAttention => template("flash-attention"),
+            Self::TransformerEngine => template("transformer-engine"),
+            Self::Natten => template("natten"),
+            Self::TinyCudaNn => template("tiny-cuda-nn"),
+            Self::Bitsandbytes => template("bitsandbytes"),
+        }
+    }
+}
 
 /// How a number is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
