@@ -4,6 +4,8 @@
 
 use std::collections::VecDeque;
 
+use super::ninja;
+
 /// Marks of a compiler, linker, Python or driver error. The order does not matter: the first line wins.
 const MARKS: [&str; 9] = [
     " error:",
@@ -22,6 +24,8 @@ const ECHOES: [&str; 4] = ["CalledProcessError", "Error compiling objects", "sub
 
 /// Lines kept after the first error: nvcc and gcc show the source line and a caret under it.
 const CONTEXT: usize = 6;
+/// Lines of a Python traceback kept before its last one: file, source, caret.
+const FRAME: usize = 3;
 /// Lines kept from the end, for output that names no error at all.
 const TAIL: usize = 12;
 /// Compiler command lines of some projects are tens of kilobytes, and nobody needs their end.
@@ -31,6 +35,8 @@ const WIDTH: usize = 2000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Finder {
     first: Vec<String>,
+    /// Nothing more belongs to the first error.
+    closed: bool,
     tail: VecDeque<String>,
 }
 
@@ -38,8 +44,20 @@ impl Finder {
     /// Looks at the next line.
     pub fn see(&mut self, line: &str) {
         let cut = || line.chars().take(WIDTH).collect::<String>();
-        if (!self.first.is_empty() && self.first.len() < CONTEXT) || (self.first.is_empty() && names_error(line)) {
+        if self.first.is_empty() && names_error(line) {
+            // Python tells the place before the error, compilers tell it in the same line.
+            if is_exception(line) {
+                let frames = self.tail.iter().rev().take(FRAME).take_while(|line| line.starts_with("  "));
+                self.first.extend(frames.cloned().collect::<Vec<_>>().into_iter().rev());
+                self.closed = true;
+            }
             self.first.push(cut());
+        } else if !self.first.is_empty() && !self.closed {
+            // The next step of ninja is another story.
+            self.closed = ninja::step(line).is_some() || line.starts_with("ninja: ") || self.first.len() >= CONTEXT;
+            if !self.closed && !line.trim().is_empty() {
+                self.first.push(cut());
+            }
         }
         if self.tail.len() == TAIL {
             self.tail.pop_front();
@@ -47,20 +65,26 @@ impl Finder {
         self.tail.push_back(cut());
     }
 
-    /// The first error with what follows it, or else the end of the output.
-    pub fn text(&self) -> String {
+    /// The first error with what belongs to it, or else the end of the output; nothing where nothing was said.
+    pub fn text(&self) -> Option<String> {
         let lines: Vec<&str> = if self.first.is_empty() {
             self.tail.iter().map(String::as_str).collect()
         } else {
             self.first.iter().map(String::as_str).collect()
         };
-        lines.join("\n")
+        Some(lines.join("\n")).filter(|text| !text.trim().is_empty())
     }
 }
 
 fn names_error(line: &str) -> bool {
     let marked = MARKS.iter().any(|mark| line.contains(mark)) || line.starts_with("error:");
     marked && !ECHOES.iter().any(|echo| line.contains(echo))
+}
+
+/// `ModuleNotFoundError: …`, at the end of a traceback.
+fn is_exception(line: &str) -> bool {
+    let name = line.split(": ").next().unwrap_or_default();
+    name.ends_with("Error") && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_'))
 }
 
 #[cfg(test)]
@@ -70,7 +94,17 @@ mod tests {
     fn text(log: &str) -> String {
         let mut finder = Finder::default();
         log.lines().for_each(|line| finder.see(line));
-        finder.text()
+        finder.text().unwrap_or_default()
+    }
+
+    #[test]
+    fn an_exception_comes_with_its_place_and_nothing_of_what_follows() {
+        let log = "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    import x\n\
+                   ModuleNotFoundError: No module named 'x'\nmore";
+        assert_eq!(text(log), log.replace("Traceback (most recent call last):\n", "").replace("\nmore", ""));
+        let log = "a.cu(1): error: no\n\n  int x\n[2/2] g++ -c b.cpp\nninja: build stopped";
+        assert_eq!(text(log), "a.cu(1): error: no\n  int x");
+        assert_eq!(text(""), "");
     }
 
     #[test]
@@ -90,8 +124,9 @@ mod tests {
     fn without_an_error_the_end_is_shown_in_bounded_memory() {
         let mut finder = Finder::default();
         (0..100_000).for_each(|n| finder.see(&format!("line {n}")));
-        assert_eq!(finder.text().lines().count(), TAIL);
-        assert!(finder.text().ends_with("line 99999"));
-        assert_eq!(text(&format!("error: {}", "x".repeat(1 << 20))).len(), WIDTH);
+        let text = finder.text().unwrap();
+        assert_eq!(text.lines().count(), TAIL);
+        assert!(text.ends_with("line 99999"));
+        assert_eq!(super::tests::text(&format!("error: {}", "x".repeat(1 << 20))).len(), WIDTH);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::domain::command::CommandSpec;
 use crate::domain::exit::Exit;
@@ -13,39 +13,50 @@ use crate::sys::{Env, process};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Applies `patches` in order below `source`, which is a copy that may be thrown away.
+/// Applies `patches` in order below `source`, which is a copy that may be thrown away; its parent takes the files.
 ///
 /// # Errors
 /// A patch that does not apply, or no `patch` program.
 pub fn apply(patches: &[Patch], source: &Utf8Path, env: &Env) -> Result<(), Problem> {
+    let Some(program) = program(patches, env)? else { return Ok(()) };
+    let file = source.with_file_name("applied.patch");
     for patch in patches {
-        let failed = |why: String| {
-            Problem::new(
-                "cuwright::source::patch_failed",
-                Exit::Recipe,
-                format!("the patch {} does not apply", patch.name),
-            )
-            .why(why)
-            .help("make it against exactly this source, with paths for `-p1`")
+        let failed = |why: &str| {
+            let message = format!("the patch {} does not apply", patch.name);
+            Problem::new("cuwright::source::patch_failed", Exit::Recipe, message)
+                .why(why)
+                .help("make it against exactly this source, with paths for `-p1`")
         };
-        let Some(program) = env.find_program("patch") else {
-            return Err(
-                failed("there is no `patch` program on PATH".to_owned()).help("install it: `apt install patch`")
-            );
-        };
-        let file = tempfile::NamedTempFile::new().map_err(|error| failed(error.to_string()))?;
-        fs_err::write(file.path(), &patch.text).map_err(|error| failed(error.to_string()))?;
-        let path =
-            Utf8Path::from_path(file.path()).ok_or_else(|| failed("the temporary path is not UTF-8".to_owned()))?;
+        fs_err::write(&file, &patch.text).map_err(|error| {
+            Problem::new("cuwright::source::unwritable", Exit::Recipe, "the source cannot be patched")
+                .why(error.to_string())
+                .help("free some space in the cache folder, or choose another with `--cache-dir DIR`")
+        })?;
         let spec = CommandSpec::new(program.as_str(), source)
-            .args(["-p1", "--batch", "--forward", "--reject-file=-", "-i", path.as_str()])
+            .args(["-p1", "--batch", "--forward", "--reject-file=-", "-i", file.as_str()])
             .env(BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())]));
-        let said = process::capture(&spec, LIMIT).map_err(|error| failed(error.to_string()))?;
+        let said = process::capture(&spec, LIMIT).map_err(|error| failed(&error.to_string()))?;
         if !said.status.success() {
-            return Err(failed(format!("{}{}", said.stdout, said.stderr).trim().to_owned()));
+            return Err(failed(format!("{}{}", said.stdout, said.stderr).trim()));
         }
     }
     Ok(())
+}
+
+/// The system's `patch`, where there is something to apply.
+///
+/// # Errors
+/// There is none.
+pub fn program(patches: &[Patch], env: &Env) -> Result<Option<Utf8PathBuf>, Problem> {
+    let Some(first) = patches.first() else { return Ok(None) };
+    let missing = || {
+        let message = format!("the patch {} cannot be applied", first.name);
+        Problem::new("cuwright::source::patch_failed", Exit::Recipe, message)
+            .why("there is no `patch` program on PATH")
+            .help("Debian, Ubuntu: apt-get install patch")
+            .help("Fedora, RHEL: dnf install patch")
+    };
+    env.find_program("patch").ok_or_else(missing).map(Some)
 }
 
 #[cfg(test)]
@@ -55,11 +66,13 @@ mod tests {
     #[test]
     fn a_patch_applies_and_a_stale_one_is_refused() {
         let env = Env::of("/", [("PATH", "/usr/bin:/bin")]);
+        assert_eq!(program(&[], &Env::of("/", [])).unwrap(), None);
         if env.find_program("patch").is_none() {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        let root = Utf8Path::from_path(folder.path()).unwrap();
+        let root = &Utf8Path::from_path(folder.path()).unwrap().join("src");
+        fs_err::create_dir(root).unwrap();
         fs_err::write(root.join("a.txt"), "one\n").unwrap();
         let text = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n".to_owned();
         let patches = [Patch { name: "p".into(), text }];

@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::ninja;
 use crate::domain::command::CommandSpec;
 use crate::sys::clock::Stopwatch;
-use crate::sys::{process, processes};
+use crate::sys::{process, processes, signals};
 
 /// How a build ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +30,13 @@ pub enum Ending {
 pub enum Happening<'a> {
     /// A line of output, without its end.
     Line(&'a str),
-    /// A second has passed; the source that a compiler has worked on longest, with its seconds.
-    Tick(Option<(String, u64)>),
+    /// A second has passed.
+    Tick {
+        /// Seconds since the start.
+        seconds: u64,
+        /// The source that a compiler has worked on longest, with its seconds.
+        oldest: Option<(String, u64)>,
+    },
 }
 
 /// Why a build could not be run at all.
@@ -46,7 +51,7 @@ pub enum RunError {
 }
 
 /// Longest line kept whole; a longer one is cut for the caller but not in the log.
-const LINE_LIMIT: usize = 1 << 20;
+const LINE_LIMIT: usize = 1 << 18;
 /// How long a group may take to end after a polite signal.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -80,19 +85,29 @@ async fn drive(
     let group = child.id().and_then(|id| i32::try_from(id).ok());
     let reader = Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(RunError::System)?;
     let mut reader = BufReader::with_capacity(1 << 16, reader);
-    let mut ticker = tokio::time::interval(Duration::from_secs(1));
+    let second = Duration::from_secs(1);
+    let mut ticker = tokio::time::interval_at(tokio::time::Instant::now() + second, second);
     ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut line = Vec::new();
     let mut status = None;
     let ending = loop {
         tokio::select! {
-            read = reader.read_until(b'\n', &mut line) => {
-                if read.map_err(RunError::System)? == 0 {
+            // A piece at a time: a build may print gigabytes without a line end.
+            read = reader.fill_buf() => {
+                let piece = read.map_err(RunError::System)?;
+                if piece.is_empty() {
                     break None;
                 }
-                log.write_all(&line).map_err(RunError::Log)?;
-                tell(Happening::Line(text(&line).as_ref()));
-                line.clear();
+                log.write_all(piece).map_err(RunError::Log)?;
+                let length = piece.len();
+                for part in piece.split_inclusive(|byte| *byte == b'\n') {
+                    line.extend_from_slice(&part[..part.len().min(LINE_LIMIT.saturating_sub(line.len()))]);
+                    if part.ends_with(b"\n") {
+                        tell(Happening::Line(text(&line).as_ref()));
+                        line.clear();
+                    }
+                }
+                reader.consume(length);
             }
             ended = child.wait(), if status.is_none() => {
                 status = Some(ended.map_err(RunError::System)?);
@@ -100,20 +115,19 @@ async fn drive(
                 ticker.reset_after(GRACE);
             }
             () = signals.any() => {
-                stop(group, folder, &mut child).await;
+                stop(group, folder, &mut child, &mut signals).await;
                 break Some(Ending::Interrupted);
             }
             _ = ticker.tick() => {
                 if status.is_some() {
                     break None;
                 }
-                tell(Happening::Tick(oldest_source(folder)));
+                tell(Happening::Tick { seconds: watch.elapsed().as_secs(), oldest: oldest_source(folder) });
             }
         }
     };
     let elapsed = watch.elapsed();
     if !line.is_empty() {
-        log.write_all(&line).map_err(RunError::Log)?;
         tell(Happening::Line(text(&line).as_ref()));
     }
     if let Some(ending) = ending {
@@ -130,7 +144,7 @@ async fn drive(
 fn text(line: &[u8]) -> std::borrow::Cow<'_, str> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    String::from_utf8_lossy(&line[..line.len().min(LINE_LIMIT)])
+    String::from_utf8_lossy(line)
 }
 
 /// The source that some compiler of this build has worked on longest, with its age in seconds.
@@ -145,10 +159,14 @@ fn oldest_source(folder: &Utf8Path) -> Option<(String, u64)> {
     Some((source.to_owned(), now.saturating_sub(started) / processes::TICKS))
 }
 
-/// Asks politely first, so that ninja stops its own children; whatever is left after that is killed.
-async fn stop(group: Option<i32>, folder: &Utf8Path, child: &mut tokio::process::Child) {
+/// Asks politely first, so that ninja stops its own children; whatever is left after that is killed, and at once when
+/// a second signal shows that somebody is in a hurry.
+async fn stop(group: Option<i32>, folder: &Utf8Path, child: &mut tokio::process::Child, signals: &mut Signals) {
     kill(group, rustix::process::Signal::TERM);
-    let _ = tokio::time::timeout(GRACE, child.wait()).await;
+    tokio::select! {
+        _ = tokio::time::timeout(GRACE, child.wait()) => {}
+        () = signals.any() => {}
+    }
     kill(group, rustix::process::Signal::KILL);
     processes::kill_working_in(folder);
     let _ = child.wait().await;
@@ -160,28 +178,21 @@ fn kill(group: Option<i32>, signal: rustix::process::Signal) {
     }
 }
 
-/// The signals that mean "stop": Ctrl-C, a CI runner's cancel, a closed terminal.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
+/// Wakes us when a signal asks us to stop.
+struct Signals(Vec<Signal>);
 
 impl Signals {
     fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
+        let one = |number: i32| signal(SignalKind::from_raw(number));
+        signals::stopping().into_iter().map(one).collect::<Result<_, _>>().map(Self)
     }
 
     async fn any(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
-        }
+        std::future::poll_fn(|context| {
+            let came = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if came { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
     }
 }
 
@@ -210,6 +221,13 @@ mod tests {
         assert!(matches!(ending, Ending::Exited(status) if status.code() == Some(3)));
         assert_eq!(lines, ["a", "b", "c", "d"]);
         assert!(log.ends_with("a\nb\nc\r\nd"), "{log}");
+    }
+
+    #[test]
+    fn an_endless_line_is_cut_for_the_caller_and_kept_in_the_log() {
+        let (_, lines, log) = sh("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end");
+        assert_eq!(lines.iter().map(String::len).collect::<Vec<_>>(), [LINE_LIMIT, 3]);
+        assert!(log.len() > 3_000_000);
     }
 
     #[test]

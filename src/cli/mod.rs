@@ -16,8 +16,11 @@ use crate::domain::exit::Exit;
 use crate::ui::Format;
 
 const AFTER: &str = "\
-Exit codes: 0 ok, 1 bug, 2 usage, 10 recipe, 11 no target, 12 toolchain or preflight, 13 build, 14 verify, 15 cache,
-130 interrupted. Start with `cuwright build mmcv --arch 9.0`, or `cuwright build` in a folder with a setup.py.";
+Start with `cuwright build mmcv --arch 9.0`, or `cuwright build` in a folder with
+a setup.py.
+
+Exit codes: 0 ok, 1 bug, 2 usage, 10 recipe, 11 no target, 12 toolchain or
+preflight, 13 build, 14 verify, 15 cache, 130 interrupted.";
 
 /// Builds CUDA extensions, and proves that every GPU asked for will run them.
 #[derive(Debug, Parser)]

@@ -6,15 +6,16 @@ use cache::{Limits, Match, Mode, Removed, STORE_LOCK, Store, Wait};
 use serde_json::json;
 
 use super::World;
+use crate::build::folder;
 use crate::cli::build::Choice;
 use crate::cli::cache::{CacheAction, CacheArgs};
 use crate::domain::exit::Exit;
-use crate::domain::problem::{Problem, Problems};
+use crate::domain::problem::{Problem, Problems, chain};
 use crate::pipeline::artifact::{Artifacts, change};
 use crate::pipeline::{Context, load, prepare};
 use crate::recipe::size::ByteSize;
 use crate::report::Event;
-use crate::sys::clock;
+use crate::sys::{clock, files};
 use crate::ui::style::{age, bytes, count, table};
 
 pub(super) fn run(args: &CacheArgs, world: &World<'_>) -> Result<Exit, Problems> {
@@ -32,6 +33,10 @@ pub(super) fn run(args: &CacheArgs, world: &World<'_>) -> Result<Exit, Problems>
             let limits = Limits { max_bytes: max_bytes.map(|size| size.0), max_age };
             let guard = exclusive(&store)?;
             let removed = store.gc(&guard, limits, clock::now()).map_err(|error| failed(&error))?;
+            // Nobody builds while we hold the store alone, so every build folder is a dead one.
+            for leftover in folder::leftovers(&world.cache_root()?, clock::now()) {
+                files::remove_tree(&leftover.path).map_err(|error| not_removed(&error))?;
+            }
             tell_removed(&removed, world);
         }
         CacheAction::Remove { keys } => {
@@ -61,9 +66,15 @@ fn usage(why: &str) -> Problem {
     Problem::new("cuwright::usage::cache", Exit::Usage, why).help("see `cuwright cache gc --help`")
 }
 
+fn not_removed(error: &std::io::Error) -> Problem {
+    Problem::new("cuwright::cache::failed", Exit::Cache, "the leftovers of old builds could not be removed")
+        .why(error.to_string())
+        .help("check the cache folder's permissions")
+}
+
 fn failed(error: &cache::Error) -> Problem {
     Problem::new("cuwright::cache::failed", Exit::Cache, "the cache could not do that")
-        .why(error.to_string())
+        .why(chain(error))
         .help("check the cache folder's permissions and free space")
 }
 
@@ -96,6 +107,10 @@ fn list(store: &Store, world: &World<'_>) -> Result<(), Problem> {
             .collect();
         let damaged: Vec<&str> = listing.damaged.iter().map(|damaged| damaged.key.as_str()).collect();
         world.printer.data(&json!({ "entries": entries, "damaged": damaged }).to_string());
+        return Ok(());
+    }
+    if listing.entries.is_empty() && listing.damaged.is_empty() {
+        world.printer.data("the cache holds no artifact; `cuwright build` puts one there");
         return Ok(());
     }
     let text =

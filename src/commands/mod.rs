@@ -32,11 +32,19 @@ impl World<'_> {
     /// Root of all caches.
     pub fn cache_root(&self) -> Result<Utf8PathBuf, Problem> {
         let given = self.cache_dir.as_ref().map(|dir| self.env.absolute(dir));
-        given.or_else(|| dirs::cache_root(self.env)).ok_or_else(|| {
+        let none = |why: &str| {
             Problem::new("cuwright::usage::no_cache_dir", Exit::Usage, "there is no folder for the cache")
-                .why("neither HOME, XDG_CACHE_HOME nor CUWRIGHT_CACHE_DIR is set")
+                .why(why)
                 .help(format!("set {} or pass `--cache-dir DIR`", env_vars::CUWRIGHT_CACHE_DIR))
-        })
+        };
+        if let Some(given) = given {
+            return Ok(given);
+        }
+        let names = [env_vars::CUWRIGHT_CACHE_DIR, env_vars::XDG_CACHE_HOME, env_vars::HOME];
+        if let Some(odd) = names.into_iter().find(|name| self.env.skipped.iter().any(|skipped| skipped == name)) {
+            return Err(none(&format!("{odd} is not UTF-8")));
+        }
+        dirs::cache_root(self.env).ok_or_else(|| none("neither HOME, XDG_CACHE_HOME nor CUWRIGHT_CACHE_DIR is set"))
     }
 
     /// Whether results are wanted as JSON.
@@ -58,7 +66,11 @@ pub fn run(cli: &Cli, env: &Env) -> Exit {
         let command = cli.command.name().to_owned();
         world.printer.event(&Event::Start { schema: SCHEMA, version, command });
     }
-    let result = dispatch(&cli.command, &world);
+    for name in &env.skipped {
+        let text = format!("the environment variable {name} is not UTF-8 and is left out");
+        world.printer.event(&Event::Note { unit: None, text });
+    }
+    let result = usable(env).map_err(Problems::from).and_then(|()| dispatch(&cli.command, &world));
     let exit = result.unwrap_or_else(|problems| {
         world.printer.problems(&problems);
         problems.exit()
@@ -67,7 +79,18 @@ pub fn run(cli: &Cli, env: &Env) -> Exit {
         let milliseconds = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
         world.printer.event(&Event::Finish { exit: exit.code(), milliseconds });
     }
-    exit
+    match world.printer.lost() {
+        Some(lost) if exit == Exit::Ok => lost,
+        _ => exit,
+    }
+}
+
+/// Relative paths mean nothing without a working folder.
+fn usable(env: &Env) -> Result<(), Problem> {
+    let Some(why) = &env.no_current_dir else { return Ok(()) };
+    Err(Problem::new("cuwright::usage::current_folder", Exit::Usage, "the current folder cannot be used")
+        .why(why.as_str())
+        .help("go to another folder"))
 }
 
 fn dispatch(command: &Command, world: &World<'_>) -> Result<Exit, Problems> {

@@ -121,6 +121,12 @@ impl Problems {
         self
     }
 
+    /// Every problem changed by `change`.
+    #[must_use]
+    pub fn map(self, change: impl FnMut(Problem) -> Problem) -> Self {
+        Self(self.0.into_iter().map(change).collect())
+    }
+
     /// The problems, in the order found.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.0.iter()
@@ -144,6 +150,12 @@ impl<'a> IntoIterator for &'a Problems {
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
+}
+
+/// An error with everything behind it, outermost first.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let behind = std::iter::successors(error.source(), |error| error.source());
+    behind.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// The legal name nearest to `wrong`, if one is near enough to be a slip.

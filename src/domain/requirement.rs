@@ -91,6 +91,9 @@ pub fn normalise(name: &str) -> String {
 /// A version range as a person writes it: PEP 440 specifiers, or a bare version for "this release".
 pub fn range(text: &str) -> Result<VersionSpecifiers, String> {
     let text = text.trim();
+    if text.starts_with(|c: char| c.is_alphabetic()) {
+        return Err("it starts with a letter".to_owned());
+    }
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return specifiers(text);
     }
@@ -99,7 +102,12 @@ pub fn range(text: &str) -> Result<VersionSpecifiers, String> {
 }
 
 fn specifiers(text: &str) -> Result<VersionSpecifiers, String> {
-    let first_line = |error: String| error.lines().next().unwrap_or_default().to_owned();
+    let first_line = |error: String| {
+        let line = error.lines().next().unwrap_or_default();
+        let line = line.strip_prefix("Failed to parse version: ").unwrap_or(line).trim_end_matches(':');
+        let mut letters = line.chars();
+        letters.next().map(|first| first.to_lowercase().chain(letters).collect::<String>()).unwrap_or_default()
+    };
     VersionSpecifiers::from_str(text).map_err(|error| first_line(error.to_string()))
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Context;
 use crate::domain::exit::Exit;
-use crate::domain::problem::Problem;
+use crate::domain::problem::{Problem, chain};
 use crate::report::{Stage, Summary};
 use crate::sys::clock;
 
@@ -41,7 +41,8 @@ impl Artifacts {
         match Store::open(context.cache_root.as_std_path()) {
             Ok(store) => Self { store: Some(store) },
             Err(error) => {
-                context.warn(unit, format!("the artifact cache cannot be used, building without it: {error}"));
+                context
+                    .warn(unit, format!("the artifact cache cannot be used, building without it: {}", chain(&error)));
                 Self { store: None }
             }
         }
@@ -66,7 +67,7 @@ impl Artifacts {
                 None
             }
             Err(error) => {
-                context.warn(unit, format!("the artifact cache could not be read: {error}"));
+                context.warn(unit, format!("the artifact cache could not be read: {}", chain(&error)));
                 None
             }
         }
@@ -77,14 +78,12 @@ impl Artifacts {
     pub fn lock(&self, context: &Context<'_>, unit: &str, key: &Key) -> Held {
         let Some(store) = &self.store else { return Held::default() };
         let mut held = Held::default();
-        for (name, mode) in [(STORE_LOCK.to_owned(), Mode::Shared), (key.lock_name(), Mode::Exclusive)] {
+        let what = [format!("builds {}", key.short()), "removes artifacts".to_owned()];
+        let locks = [(STORE_LOCK.to_owned(), Mode::Shared, &what[1]), (key.lock_name(), Mode::Exclusive, &what[0])];
+        for (name, mode, what) in locks {
             let waiting = |waited: Duration| {
                 if waited.is_zero() {
-                    context.stage(
-                        unit,
-                        Stage::Cache,
-                        format!("waiting for another cuwright that works on {}", key.short()),
-                    );
+                    context.stage(unit, Stage::Cache, format!("waiting for another cuwright that {what}"));
                 }
                 Wait::Again
             };
@@ -98,10 +97,20 @@ impl Artifacts {
                     }
                     held.guards.push(guard);
                 }
-                Err(error) => context.warn(unit, format!("no lock on the cache: {error}")),
+                Err(error) => context.warn(unit, format!("no lock on the cache: {}", chain(&error))),
             }
         }
         held
+    }
+
+    /// Does something while nobody builds `key`; nothing where somebody does, or where that cannot be known.
+    pub fn if_free(&self, key: &str, then: impl FnOnce()) {
+        let (Some(store), Ok(key)) = (&self.store, key.parse::<Key>()) else { return };
+        if let Ok(Some(guard)) = store.try_lock(&key.lock_name(), Mode::Exclusive)
+            && guard.degraded().is_none()
+        {
+            then();
+        }
     }
 
     /// Stores a verified wheel. Nothing half-written can ever be read.
@@ -114,7 +123,7 @@ impl Artifacts {
             staging.commit(inputs, meta, clock::now())
         });
         if let Err(error) = stored {
-            context.warn(&summary.unit, format!("the artifact was not cached: {error}"));
+            context.warn(&summary.unit, format!("the artifact was not cached: {}", chain(&error)));
         }
     }
 
@@ -133,7 +142,7 @@ impl Artifacts {
     pub fn store(cache_root: &Utf8Path) -> Result<Store, Problem> {
         Store::open(cache_root.as_std_path()).map_err(|error| {
             Problem::new("cuwright::cache::unusable", Exit::Cache, "the cache folder cannot be used")
-                .why(error.to_string())
+                .why(chain(&error))
                 .help("check its permissions, or choose another with `--cache-dir DIR`")
         })
     }

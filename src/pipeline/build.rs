@@ -1,12 +1,14 @@
 //! One unit from its key to the verified wheel: restore, or build, verify and store.
 
+use std::time::Duration;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::artifact::{Artifacts, Cached};
 use super::prepare::Prepared;
 use super::{Context, verify};
 use crate::build::cause::Finder;
-use crate::build::folder::BuildFolder;
+use crate::build::folder::{self, BuildFolder};
 use crate::build::ninja;
 use crate::build::run::{self, Ending, Happening, RunError};
 use crate::domain::arch::{ArchSet, effective_archs_of_line};
@@ -14,33 +16,47 @@ use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::plan;
 use crate::report::{Event, Stage, Summary};
-use crate::sys::files;
+use crate::sys::signals::{self, Deferred};
+use crate::sys::{clock, files};
+
+/// How long a rejected wheel or what a killed build left is kept for a look.
+const KEPT: Duration = Duration::from_hours(24);
 
 /// Restores or builds a prepared unit and puts its wheel into `out`.
 ///
 /// # Errors
 /// A failed build or verification; an output folder that cannot be written.
 pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bool) -> Result<Summary, Problems> {
+    check_out(out)?;
     let artifacts = Artifacts::open(context, &unit.recipe.name);
     let name = unit.recipe.name.as_str();
-    let look = |artifacts: &Artifacts| if no_cache { None } else { artifacts.get(context, name, &unit.key) };
-    if let Some(cached) = look(&artifacts) {
-        return restore(cached, out);
+    if let Some(restored) = restore(context, unit, &artifacts, out, no_cache)? {
+        return Ok(restored);
     }
     let _held = artifacts.lock(context, name, &unit.key);
     // Another builder may have finished this key while we waited.
-    if let Some(cached) = look(&artifacts) {
-        return restore(cached, out);
+    if let Some(restored) = restore(context, unit, &artifacts, out, no_cache)? {
+        return Ok(restored);
     }
+    // From here on there is something to stop and to clear away.
+    let _deferred = Deferred::begin();
     let why = artifacts.why(name, &unit.inputs.to_json()).map(|why| format!(", {why}")).unwrap_or_default();
     context.stage(name, Stage::Cache, format!("miss {}{why}", unit.key.short()));
+    sweep(context, &artifacts);
     let folder = BuildFolder::of(context.cache_root, name, unit.key.as_str());
-    let built = compile(context, unit, &folder)?;
+    let built = compile(context, unit, &folder).inspect_err(|_| {
+        // Nothing half-made stays behind; the log tells how far it was.
+        let _ = folder.remove();
+    })?;
     context.stage(name, Stage::Verify, format!("device code and import of {}", file_name(&built.wheel)));
     let python = &unit.toolchain.python.executable;
     let variables = &unit.environment.variables;
-    let verified = verify::wheel(context, &unit.recipe, &unit.archs, python, variables, &built.wheel)
-        .map_err(|problems| keep_failed(&problems, &folder))?;
+    let verified = verify::wheel(context, &unit.recipe, &unit.archs, python, variables, &built.wheel, &folder.root);
+    if signals::caught() {
+        let _ = folder.remove();
+        return Err(interrupted(&folder).into());
+    }
+    let verified = verified.map_err(|problems| keep_failed(&problems, &folder))?;
     let mut summary = Summary {
         unit: name.to_owned(),
         version: unit.recipe.version.clone(),
@@ -68,9 +84,36 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     Ok(summary)
 }
 
-fn restore(cached: Cached, out: &Utf8Path) -> Result<Summary, Problems> {
-    let wheel = deliver(&cached.wheel, out)?.into_string();
-    Ok(Summary { restored: true, wheel, ..cached.summary })
+/// The wheel of an earlier build, unless the cache must not be used or has none.
+fn restore(
+    context: &Context<'_>,
+    unit: &Prepared,
+    artifacts: &Artifacts,
+    out: &Utf8Path,
+    no_cache: bool,
+) -> Result<Option<Summary>, Problem> {
+    let found = if no_cache { None } else { artifacts.get(context, &unit.recipe.name, &unit.key) };
+    let Some(Cached { wheel, summary }) = found else { return Ok(None) };
+    match deliver(&wheel, out) {
+        // Somebody removed it between the look and the copy.
+        Err(_) if !wheel.exists() => Ok(None),
+        delivered => Ok(Some(Summary { restored: true, wheel: delivered?.into_string(), ..summary })),
+    }
+}
+
+/// Removes what killed builds and rejected wheels left behind a day ago or longer, unless somebody builds that key.
+fn sweep(context: &Context<'_>, artifacts: &Artifacts) {
+    for leftover in folder::leftovers(context.cache_root, clock::now()) {
+        if leftover.age > KEPT {
+            artifacts.if_free(&leftover.key, || drop(files::remove_tree(&leftover.path)));
+        }
+    }
+}
+
+/// Refuses an output folder that cannot be written to before an hour is spent on what should go there; makes nothing.
+fn check_out(out: &Utf8Path) -> Result<(), Problem> {
+    let nearest = out.ancestors().find(|folder| folder.exists()).unwrap_or(Utf8Path::new("/"));
+    tempfile::tempfile_in(nearest).map(drop).map_err(|error| not_written(out, &error))
 }
 
 fn deliver(wheel: &Utf8Path, out: &Utf8Path) -> Result<Utf8PathBuf, Problem> {
@@ -83,6 +126,22 @@ fn not_written(path: &Utf8Path, error: &std::io::Error) -> Problem {
     Problem::new("cuwright::build::not_written", Exit::Build, format!("{path} could not be written"))
         .why(error.to_string())
         .help("free some space or check the permissions of the folder; `--out DIR` chooses another")
+}
+
+fn no_folder(folder: &BuildFolder, error: &std::io::Error) -> Problem {
+    Problem::new(
+        "cuwright::build::not_written",
+        Exit::Build,
+        format!("the build folder {} cannot be made", folder.root),
+    )
+    .why(error.to_string())
+    .help("free some space or check the permissions of the cache folder; `--cache-dir DIR` chooses another")
+}
+
+fn interrupted(folder: &BuildFolder) -> Problem {
+    Problem::new("cuwright::build::interrupted", Exit::Interrupted, "the build was interrupted")
+        .why(format!("everything it had started was stopped; the log is {}", folder.log))
+        .help("run the same command again")
 }
 
 fn file_name(path: &Utf8Path) -> &str {
@@ -102,36 +161,33 @@ struct Built {
 
 fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Result<Built, Problems> {
     let name = unit.recipe.name.as_str();
-    let stopped = folder.create().map_err(|error| not_written(&folder.root, &error))?;
+    let stopped = folder.create().map_err(|error| no_folder(folder, &error))?;
     if stopped > 0 {
-        context.warn(name, format!("stopped {stopped} compilers that a killed build had left running"));
+        let processes = if stopped == 1 { "a process".to_owned() } else { format!("{stopped} processes") };
+        context.warn(name, format!("stopped {processes} that a killed build had left running"));
     }
     unit.source.copy_to(&folder.source)?;
     unit.apply_patches(context, &folder.source)?;
+    if signals::caught() {
+        return Err(interrupted(folder).into());
+    }
     let spec = plan::setup_py(&unit.toolchain, &unit.environment, &folder.source, &folder.dist);
-    context.stage(name, Stage::Build, format!("{} jobs ({}); log {}", unit.jobs.count, unit.jobs.why, folder.log));
+    context.stage(name, Stage::Build, format!("{}; log {}", unit.jobs.why, folder.log));
     let mut watcher = Watcher::new(context, name);
     let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| watcher.see(&happening))
         .map_err(|error| not_run(&error, &spec.program))?;
     match ending {
-        Ending::Interrupted => {
-            // The folder goes, so that nothing half-made stays behind; the log tells how far it was.
-            let _ = folder.remove();
-            let problem = Problem::new("cuwright::build::interrupted", Exit::Interrupted, "the build was interrupted")
-                .why(format!("every compiler it had started was stopped; the log is {}", folder.log))
-                .help("run the same command again");
-            return Err(problem.into());
-        }
+        Ending::Interrupted => return Err(interrupted(folder).into()),
         Ending::Exited(status) if !status.success() => {
             return Err(failed(status, &folder.log, &watcher.cause).into());
         }
         Ending::Exited(_) => {}
     }
-    let wheel = folder.wheel().map_err(|why| {
-        Problem::new("cuwright::build::no_wheel", Exit::Build, "setup.py ended well but left no wheel to verify")
+    let wheel = folder.wheel().map_err(|(message, why)| {
+        Problem::new("cuwright::build::no_wheel", Exit::Build, message)
             .why(why)
             .why(format!("the log is {}", folder.log))
-            .help("run the project's own `setup.py bdist_wheel` and see where it writes")
+            .help("run the project's own `setup.py bdist_wheel` and see what it writes to `--dist-dir`")
     })?;
     Ok(Built { wheel, effective: watcher.effective, seconds: elapsed.as_secs() })
 }
@@ -149,10 +205,17 @@ fn not_run(error: &RunError, program: &str) -> Problem {
 
 /// The first line that names an error, and what stood around it: the last line of such a log is only an echo.
 fn failed(status: std::process::ExitStatus, log: &Utf8Path, cause: &Finder) -> Problem {
-    Problem::new("cuwright::build::failed", Exit::Build, format!("setup.py failed ({status})"))
-        .why(cause.text())
-        .why(format!("the whole log is {log}"))
-        .help("mend the first error above; the ones after it often follow from it")
+    let problem = Problem::new("cuwright::build::failed", Exit::Build, format!("setup.py failed ({status})"));
+    let log = format!("the whole log is {log}");
+    match cause.text() {
+        Some(text) => {
+            problem.why(text).why(log).help("mend the first error above; the ones after it often follow from it")
+        }
+        None => problem
+            .why("it printed nothing")
+            .why(log)
+            .help("run the project's own `setup.py bdist_wheel` in a debugger"),
+    }
 }
 
 struct Watcher<'a> {
@@ -178,8 +241,8 @@ impl<'a> Watcher<'a> {
                 self.read(line);
                 self.cause.see(line);
             }
-            Happening::Tick(oldest) => {
-                self.seconds += 1;
+            Happening::Tick { seconds, oldest } => {
+                self.seconds = *seconds;
                 let (file, age) = oldest.clone().unwrap_or_else(|| (self.file.clone(), self.seconds));
                 self.progress(file, age);
             }

@@ -7,6 +7,7 @@ use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::recipe::parse::{Document, parse};
 use crate::recipe::resolve::resolve;
+use crate::recipe::size::ByteSize;
 use crate::recipe::{Recipe, builtin, infer};
 use crate::sys::Env;
 
@@ -14,6 +15,8 @@ use crate::sys::Env;
 pub const RECIPE_FILE: &str = "cuwright.toml";
 /// A recipe is a page of text; anything larger is another kind of file.
 const LARGEST: u64 = 1 << 20;
+/// Patches may carry generated code.
+const LARGEST_PATCH: u64 = 64 << 20;
 
 /// A recipe and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +53,8 @@ pub fn load(name: Option<&str>, env: &Env) -> Result<Loaded, Problems> {
     if path.is_dir() {
         return in_folder(&path, name);
     }
-    if path.exists() {
+    // A link to nothing or into a loop is there, and the attempt to read it says what is wrong.
+    if path.symlink_metadata().is_ok() {
         return from_file(&path, name);
     }
     Err(not_found(name, &path).into())
@@ -71,14 +75,14 @@ fn from_file(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
     let text = read(path)?;
     let document = Document { origin: shown, text: &text };
     let beside = path.parent().unwrap_or(Utf8Path::new("/")).to_owned();
-    let text_of = |name: &str| fs::read_to_string(beside.join(name)).map_err(|error| error.to_string());
+    let text_of = |name: &str| plain_text(&beside.join(name), LARGEST_PATCH);
     let recipe = resolve(document, parse(document)?, text_of)?;
     Ok(Loaded { recipe, origin: shown.to_owned(), text, folder: beside, inferred: false })
 }
 
 fn in_folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
     let recipe_file = path.join(RECIPE_FILE);
-    if recipe_file.exists() {
+    if recipe_file.symlink_metadata().is_ok() {
         let shown = if shown == "." {
             RECIPE_FILE.to_owned()
         } else {
@@ -113,15 +117,22 @@ fn in_folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
 }
 
 fn read(path: &Utf8Path) -> Result<String, Problem> {
-    let refuse = |why: String| {
+    plain_text(path, LARGEST).map_err(|why| {
         Problem::new("cuwright::recipe::unreadable", Exit::Recipe, format!("{path} cannot be read"))
             .why(why)
             .help("check the path and its permissions; a recipe is UTF-8 text")
-    };
-    let meta = fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
-    if !meta.is_file() || meta.len() > LARGEST {
-        return Err(refuse("it is no text file of at most 1 MiB".to_owned()));
+    })
+}
+
+/// A text file of at most `largest` bytes. What is no file, a pipe above all, is not opened: that could take for ever.
+fn plain_text(path: &Utf8Path, largest: u64) -> Result<String, String> {
+    let meta = fs::metadata(path).map_err(|error| error.to_string())?;
+    if !meta.is_file() {
+        return Err("it is no file".to_owned());
     }
-    let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|_| refuse("it is not UTF-8".to_owned()))
+    if meta.len() > largest {
+        return Err(format!("it has {}, and {} are allowed", ByteSize(meta.len()), ByteSize(largest)));
+    }
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }

@@ -12,7 +12,7 @@ use crate::build::patch;
 use crate::compat::support::Compiler;
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
-use crate::domain::problem::{Problem, Problems, nearest};
+use crate::domain::problem::{Problem, Problems, Snippet, nearest};
 use crate::domain::requirement::{self, Requirement};
 use crate::domain::toolchain::Toolchain;
 use crate::key::{self, KeyInputs};
@@ -69,12 +69,14 @@ impl Prepared {
 /// Everything that is knowable before compiling.
 pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Result<Prepared, Problems> {
     let name = loaded.recipe.name.clone();
-    // A list that cannot be read must not cost a download first, and words that need the toolkit are read again below.
-    let early = select(context, &loaded, request, Facts::default());
-    let early = match early {
-        Err(problems) if !needs_toolkit(request, &loaded.recipe) => return Err(problems),
-        early => early.ok(),
+    // Nothing that can be known to fail may cost a download first.
+    let early = match select(context, &loaded, request, Facts::default()) {
+        // Words that need the toolkit are read again below.
+        Err(problems) => Problems::check(beyond_toolkit(&problems)).map(|()| None)?,
+        Ok(selected) => Some(selected),
     };
+    patch::program(&loaded.recipe.patches, context.env)?;
+    let known = source::known(&loaded)?;
     let chosen = choose(context, &loaded.recipe, request)?;
     let toolchain = chosen.toolchain;
     context.stage(&name, Stage::Toolchain, describe(&toolchain));
@@ -102,7 +104,7 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
     for (variable, value) in &environment.cleared {
         context.warn(&name, format!("{variable}={value} of the environment does not reach the build"));
     }
-    let source = source::obtain(context, &loaded, &toolchain.python, request)?;
+    let source = source::obtain(context, &name, known, &toolchain.python, request)?;
     let inputs = key::inputs(&loaded.recipe, &toolchain, &selected.set, &source.digest, &environment.keyed);
     let json = cache::canonical_json(&inputs.to_json()).map_err(|error| bug(&error.to_string()))?;
     Ok(Prepared {
@@ -122,6 +124,11 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
 
 fn bug(why: &str) -> Problem {
     Problem::new("cuwright::bug", Exit::Bug, "the cache key could not be computed").why(why).help("please report this")
+}
+
+/// The problems that no toolkit mends.
+fn beyond_toolkit(problems: &Problems) -> Vec<Problem> {
+    problems.iter().filter(|problem| problem.code() != targets::NEEDS_TOOLKIT).cloned().collect()
 }
 
 /// Whether some target is named by a word that only the chosen toolkit or torch can expand.
@@ -152,7 +159,20 @@ pub fn select(
         recipe: Some(Listed { name: &loaded.origin, arch: &targets.arch, gpus: &[] }),
         inherited: context.env.get(TORCH_CUDA_ARCH_LIST).map(|value| (TORCH_CUDA_ARCH_LIST, value)),
     };
-    targets::select(&asked, facts, || detect::detected(context))
+    targets::select(&asked, facts, || detect::detected(context)).map_err(|problems| problems.map(|p| placed(p, loaded)))
+}
+
+/// Lists of a recipe are judged item by item; this points at the item in the file instead.
+fn placed(problem: Problem, loaded: &Loaded) -> Problem {
+    let Some(snippet) = problem.snippet().filter(|snippet| snippet.origin.ends_with(&loaded.origin)).cloned() else {
+        return problem;
+    };
+    let section = loaded.text.find("targets").unwrap_or_default();
+    let quoted = ['"', '\''].map(|quote| format!("{quote}{}{quote}", snippet.text));
+    let found = quoted.iter().find_map(|item| loaded.text[section..].find(item.as_str()));
+    let Some(start) = found.map(|at| section + at + 1) else { return problem };
+    let range = start + snippet.range.start..start + snippet.range.end;
+    problem.at(Snippet { origin: loaded.origin.clone(), text: loaded.text.clone(), range, label: snippet.label })
 }
 
 fn profile<'a>(loaded: &'a Loaded, name: &str) -> Result<&'a Profile, Problem> {
@@ -207,7 +227,7 @@ pub fn choose(context: &Context<'_>, recipe: &Recipe, request: &Request) -> Resu
 }
 
 fn not_a_range(flag: &str, text: &str, why: &str) -> Problem {
-    Problem::new("cuwright::usage::version_range", Exit::Usage, format!("`{flag} {text}` is no version"))
+    Problem::new("cuwright::usage::version_range", Exit::Usage, format!("`{flag} {text}` names no version"))
         .why(why)
         .help(format!("write a version or a range: `{flag} 13.0`, `{flag} \">=12.4,<13\"`"))
 }

@@ -1,5 +1,7 @@
 //! The source tree of a loaded recipe: a folder as it is, or an sdist that is fetched once.
 
+use camino::Utf8PathBuf;
+
 use super::load::Loaded;
 use super::{Context, Request, toolchain};
 use crate::domain::exit::Exit;
@@ -15,19 +17,49 @@ use crate::sys::net::{Client, Patience};
 /// Code of "this would have to be fetched first".
 pub const NOT_FETCHED: &str = "cuwright::source::not_fetched";
 
+/// What can be known of a source before there is a toolchain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Known {
+    /// A folder, read.
+    Tree(Tree),
+    /// What to look for.
+    Sdist(Sdist),
+}
+
+/// Reads a source that is a folder.
+///
+/// # Errors
+/// A folder that cannot be read or holds nothing to build.
+pub fn known(loaded: &Loaded) -> Result<Known, Problem> {
+    match &loaded.recipe.source {
+        Source::Path(folder) => {
+            let folder: Utf8PathBuf = loaded.folder.join(folder).components().collect();
+            buildable(path::tree(&folder)?, folder.as_str()).map(Known::Tree)
+        }
+        Source::Pypi { name, version, sha256 } => {
+            Ok(Known::Sdist(Sdist { name: name.clone(), version: version.clone(), sha256: sha256.clone() }))
+        }
+    }
+}
+
 /// Gets the tree; `python` is asked for the package index where no variable names one.
 ///
 /// # Errors
-/// A folder that cannot be read, an index that cannot be reached, a wrong digest; in a dry run, a missing sdist.
-pub fn obtain(context: &Context<'_>, loaded: &Loaded, python: &Python, request: &Request) -> Result<Tree, Problem> {
-    let unit = loaded.recipe.name.as_str();
-    let (name, version, sha256) = match &loaded.recipe.source {
-        Source::Path(folder) => return path::tree(&loaded.folder.join(folder)),
-        Source::Pypi { name, version, sha256 } => (name.clone(), version.clone(), sha256.clone()),
+/// An index that cannot be reached, a wrong digest; in a dry run, a missing sdist.
+pub fn obtain(
+    context: &Context<'_>,
+    unit: &str,
+    known: Known,
+    python: &Python,
+    request: &Request,
+) -> Result<Tree, Problem> {
+    let sdist = match known {
+        Known::Tree(tree) => return Ok(tree),
+        Known::Sdist(sdist) => sdist,
     };
-    let sdist = Sdist { name, version, sha256 };
+    let place = format!("the sdist of {} {}", sdist.name, sdist.version);
     if let Some(tree) = pypi::stored(&sdist, context.cache_root) {
-        return Ok(tree);
+        return buildable(tree, &place);
     }
     let wanted = format!("{} {} (sha256 {}…)", sdist.name, sdist.version, sdist.sha256.get(..12).unwrap_or_default());
     if request.dry {
@@ -56,5 +88,20 @@ pub fn obtain(context: &Context<'_>, loaded: &Loaded, python: &Python, request: 
         provision::index(&asked, context.cache_root, context.env, &mut watch)
     };
     let folders = provision::index::folders(context.env);
-    pypi::tree(&sdist, context.cache_root, &folders, &Client::new(Patience::default()), index)
+    buildable(pypi::tree(&sdist, context.cache_root, &folders, &Client::new(Patience::default()), index)?, &place)
+}
+
+/// A tree with a `setup.py` at its top, which is what the only backend runs.
+fn buildable(tree: Tree, place: &str) -> Result<Tree, Problem> {
+    if tree.files.iter().any(|entry| entry.path == "setup.py") {
+        return Ok(tree);
+    }
+    let mut problem =
+        Problem::new("cuwright::source::no_setup_py", Exit::Recipe, format!("there is no setup.py in {place}"))
+            .why("setup.py is what a build runs");
+    let deeper = tree.files.iter().find(|entry| entry.path.file_name() == Some("setup.py"));
+    if let Some(folder) = deeper.and_then(|entry| entry.path.parent()) {
+        problem = problem.help(format!("there is one in `{folder}`: name that folder as `source.path`"));
+    }
+    Err(problem.help("name the folder that holds setup.py as `source.path`"))
 }

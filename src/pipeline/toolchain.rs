@@ -77,7 +77,7 @@ pub fn choose(request: &Request, env: &Env, root: &Utf8Path, watch: Watcher<'_>)
     let (base, row) = base.ok_or_else(|| world.no_base(&first, &notes))?;
     has_headers(&base)?;
     notes.push(format!(
-        "torch {} and CUDA {} are provisioned from wheels for Python {} at {} ({})",
+        "torch {} and CUDA {} come from wheels, for Python {} at {} ({})",
         row.torch, row.cuda, base.version, base.executable, base.origin
     ));
     let own = request.build_requires.iter().chain(&request.verify_requires).map(ToString::to_string);
@@ -108,7 +108,8 @@ impl World<'_> {
             let found = match python::describe(&candidate, self.env, &self.facts) {
                 Ok(found) => found,
                 Err(problem) => {
-                    notes.push(format!("{problem} (found by {})", candidate.origin));
+                    let evidence = problem.evidence().first().map(|why| format!(": {why}")).unwrap_or_default();
+                    notes.push(format!("{problem} ({}){evidence}", candidate.origin));
                     refusal.get_or_insert(problem);
                     continue;
                 }

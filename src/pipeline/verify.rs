@@ -21,7 +21,8 @@ pub struct Verified {
     pub import_output: Vec<String>,
 }
 
-/// Verifies `wheel` against `requested` and imports it with `python`.
+/// Verifies `wheel` against `requested` and imports it with `python`, unpacked in a folder `within` the build's own: what
+/// a kill leaves there goes with the rest.
 ///
 /// # Errors
 /// Every violation at once; the import is tried only where the files are right.
@@ -32,8 +33,9 @@ pub fn wheel(
     python: &Utf8Path,
     env: &BTreeMap<String, String>,
     wheel: &Utf8Path,
+    within: &Utf8Path,
 ) -> Result<Verified, Problems> {
-    let scratch = tempfile::Builder::new().prefix("cuwright-verify-").tempdir().map_err(no_scratch)?;
+    let scratch = tempfile::Builder::new().prefix("verify-").tempdir_in(within).map_err(no_scratch)?;
     let root = Utf8Path::from_path(scratch.path()).ok_or_else(|| no_scratch("its path is not UTF-8"))?;
     let site = site::unpack(wheel, &root.join("site"))?;
     let found = site.extensions.iter().map(coverage::read).collect::<Result<Vec<_>, _>>()?;
@@ -59,5 +61,5 @@ pub fn wheel(
 fn no_scratch(why: impl std::fmt::Display) -> Problem {
     Problem::new("cuwright::verify::no_scratch", Exit::Verify, "there is no scratch folder to unpack the wheel in")
         .why(why.to_string())
-        .help("free some space in the temporary folder, or point TMPDIR at another")
+        .help("free some space in the cache folder, or choose another with `--cache-dir DIR`")
 }

@@ -117,6 +117,7 @@ pub fn environment(
     jobs: u32,
     env: &Env,
 ) -> Result<Environment, Problems> {
+    check_lists(recipe)?;
     let mut result = Environment::default();
     let cleared = |name: &str| recipe.build.clear_env.iter().any(|clear| clear == name);
     // A provisioned environment is complete; the caller's own Python folders would only shadow it.
@@ -162,12 +163,25 @@ pub fn environment(
                 format!("the recipe sets `{name}`, which cuwright decides"),
             )
             .why(format!("`build.env.{name} = \"{value}\"`"))
-            .help("remove it; name archs in `[targets]`, the toolkit with `--cuda`, jobs with `-j`")
+            .help(RESERVED)
             .into());
         }
         result.set(name, value, true);
     }
     Ok(result)
+}
+
+const RESERVED: &str = "remove it; name archs in `[targets]`, the toolkit with `--cuda`, jobs with `-j`";
+
+/// A list of names would be ignored for a variable of ours, and nothing is ignored in silence.
+fn check_lists(recipe: &Recipe) -> Result<(), Problem> {
+    for (key, names) in [("pass-env", &recipe.build.pass_env), ("clear-env", &recipe.build.clear_env)] {
+        if let Some(name) = names.iter().find(|name| OURS.contains(&name.as_str())) {
+            let message = format!("`build.{key}` names `{name}`, which cuwright decides");
+            return Err(Problem::new("cuwright::recipe::reserved_variable", Exit::Recipe, message).help(RESERVED));
+        }
+    }
+    Ok(())
 }
 
 impl Environment {

@@ -27,15 +27,14 @@ pub fn jobs(machine: Machine, each: ByteSize, asked: Option<u32>) -> Jobs {
     let fits = machine.memory.map(|memory| u32::try_from(memory / each.0).unwrap_or(u32::MAX));
     let count = asked.unwrap_or_else(|| machine.cores.min(fits.unwrap_or(u32::MAX)));
     let count = count.max(1);
+    let plural = |number: u32, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
     let memory = machine.memory.map_or_else(
         || "memory unknown".to_owned(),
-        |memory| format!("{} available / {each} a job = {}", ByteSize(memory), fits.unwrap_or(0)),
+        |memory| format!("memory for {}: {} available, {each} a job", fits.unwrap_or(0), ByteSize(memory)),
     );
-    let cores = format!("{} core{}", machine.cores, if machine.cores == 1 { "" } else { "s" });
-    let why = match asked {
-        Some(asked) => format!("{asked} as asked ({cores}; {memory})"),
-        None => format!("{count} = smaller of {cores} and {memory}"),
-    };
+    let cores = plural(machine.cores, "core");
+    let asked = if asked.is_some() { " as asked" } else { "" };
+    let why = format!("{}{asked} ({cores}, {memory})", plural(count, "job"));
     let warning = fits.filter(|fits| count > (*fits).max(1) || *fits == 0).map(|fits| {
         format!(
             "{count} jobs of {each} want more memory than there is ({memory}); compilers may be killed, {} fit",

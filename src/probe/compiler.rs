@@ -26,8 +26,8 @@ const PARTNERS: [(&str, &str); 3] = [("clang++", "clang"), ("g++", "gcc"), ("c++
 pub fn find(env: &Env, facts: &Facts) -> Result<HostCompiler, Problem> {
     if let Some(value) = env.get(vars::CXX) {
         let cxx = named(value, env).ok_or_else(|| missing_named(vars::CXX, value))?;
-        let cc = env.get(vars::CC).and_then(|value| named(value, env));
-        return describe(&cxx, cc, vars::CXX, env, facts);
+        let cc = env.get(vars::CC).map(|value| named(value, env).ok_or_else(|| missing_named(vars::CC, value)));
+        return describe(&cxx, cc.transpose()?, vars::CXX, env, facts);
     }
     if let Some(value) = env.get(vars::CC) {
         let cc = named(value, env).ok_or_else(|| missing_named(vars::CC, value))?;
@@ -47,10 +47,15 @@ fn describe(
     env: &Env,
     facts: &Facts,
 ) -> Result<HostCompiler, Problem> {
-    // A cache's link named g++ answers for the next g++ on PATH, so that one's stamp counts too.
-    let name = cxx.file_name().unwrap_or_default();
-    let context: Vec<String> = env.find_programs(name).iter().filter_map(|path| facts::stamp(path)).collect();
-    let (family, version) = facts.remember("compiler", cxx, &context, || ask(cxx, env))?;
+    let about = |program: &Utf8Path| {
+        // A cache's link named g++ answers for the next g++ on PATH, so that one's stamp counts too.
+        let name = program.file_name().unwrap_or_default();
+        let context: Vec<String> = env.find_programs(name).iter().filter_map(|path| facts::stamp(path)).collect();
+        facts.remember("compiler", program, &context, || ask(program, env))
+    };
+    let (family, version) = about(cxx)?;
+    // nvcc gets the C compiler as its host compiler, so a broken one would fail the build late.
+    cc.as_deref().map(about).transpose()?;
     let cc = cc.or_else(|| partner(cxx, |pair| pair, env)).unwrap_or_else(|| cxx.to_owned());
     Ok(HostCompiler { cc, cxx: cxx.to_owned(), family, version, origin: origin.to_owned() })
 }
@@ -60,7 +65,9 @@ fn ask(cxx: &Utf8Path, env: &Env) -> Result<(HostFamily, String), Problem> {
         CommandSpec::new(cxx.as_str(), "/").args(["-dM", "-E", "-x", "c++", "/dev/null"]).env(env.variables().clone());
     let said = process::capture(&spec, PATIENCE).map_err(|error| broken(cxx, &error.to_string()))?;
     if !said.status.success() {
-        return Err(broken(cxx, &said.tail(3)));
+        let words = said.tail(3);
+        let silent = || format!("it ended with {} and said nothing", said.status);
+        return Err(broken(cxx, &if words.is_empty() { silent() } else { words }));
     }
     family(&said.stdout).ok_or_else(|| broken(cxx, "it is neither gcc nor clang"))
 }
@@ -123,7 +130,10 @@ fn no_partner(cc: &Utf8Path) -> Problem {
 
 fn broken(cxx: &Utf8Path, reason: &str) -> Problem {
     let problem = Problem::new("cuwright::probe::compiler_broken", Exit::Toolchain, format!("{cxx} cannot be used"));
-    reason.lines().fold(problem, |problem, line| problem.why(line.trim())).help("set CXX to a working gcc or clang")
+    reason
+        .lines()
+        .fold(problem, |problem, line| problem.why(line.trim()))
+        .help("set CC and CXX to a working gcc or clang")
 }
 
 #[cfg(test)]
@@ -152,6 +162,9 @@ mod tests {
         let code = |env: &Env| find(env, &Facts::new(None)).map_err(|problem| problem.code());
         assert_eq!(code(&Env::of("/", [("PATH", "/none")])), Err("cuwright::probe::compiler_missing"));
         assert_eq!(code(&env.clone().with(vars::CXX, "g++-99")), Err("cuwright::probe::compiler_missing"));
-        assert_eq!(code(&env.with(vars::CXX, "/bin/false")), Err("cuwright::probe::compiler_broken"));
+        assert_eq!(code(&env.clone().with(vars::CXX, "/bin/false")), Err("cuwright::probe::compiler_broken"));
+        let with_cc = |cc: &str| code(&env.clone().with(vars::CXX, "g++").with(vars::CC, cc));
+        assert_eq!(with_cc("/bin/false"), Err("cuwright::probe::compiler_broken"));
+        assert_eq!(with_cc("gcc-99"), Err("cuwright::probe::compiler_missing"));
     }
 }

@@ -75,9 +75,16 @@ fn translate(document: Document<'_>, error: &toml::de::Error) -> Problem {
     }
     let written = document.text.get(range.clone()).unwrap_or_default();
     if message.contains("expected a string") && message.starts_with("invalid type: ") {
+        let label = if message.contains("floating point") { "a number loses its `.0`" } else { "not quoted" };
         return Problem::new("cuwright::recipe::not_a_string", Exit::Recipe, format!("`{written}` must be a string"))
-            .at(document.snippet(range, "a number loses its `.0`"))
+            .at(document.snippet(range, label))
             .help(format!("quote it: `\"{written}\"`"));
+    }
+    if message.contains("expected a sequence") && message.starts_with("invalid type: ") {
+        let item = if written.starts_with(['"', '\'']) { written.to_owned() } else { format!("\"{written}\"") };
+        return Problem::new("cuwright::recipe::wrong_type", Exit::Recipe, format!("`{written}` must be a list"))
+            .at(document.snippet(range, "no list"))
+            .help(format!("write it in brackets: `[{item}]`"));
     }
     if let Some(field) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         return Problem::new("cuwright::recipe::missing_key", Exit::Recipe, format!("the key `{field}` is missing"))
@@ -127,6 +134,14 @@ mod tests {
         let problem = refuse(&format!("{HEAD}[targets]\narch = [10.0]\n"));
         assert_eq!(problem.code(), "cuwright::recipe::not_a_string");
         assert_eq!(problem.mends()[0], "quote it: `\"10.0\"`");
+    }
+
+    #[test]
+    fn a_single_value_for_a_list_shows_the_list() {
+        for written in ["9.0", "\"9.0\""] {
+            let problem = refuse(&format!("{HEAD}[targets]\narch = {written}\n"));
+            assert_eq!(problem.mends()[0], "write it in brackets: `[\"9.0\"]`");
+        }
     }
 
     #[test]

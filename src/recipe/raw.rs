@@ -116,11 +116,14 @@ pub struct RawBuild {
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub backend: Option<Spanned<String>>,
     /// Variables to set for the build.
-    pub env: BTreeMap<String, String>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub env: BTreeMap<Spanned<String>, Spanned<String>>,
     /// Variables that must not reach the build.
-    pub clear_env: Vec<String>,
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub clear_env: Vec<Spanned<String>>,
     /// Variables to take over from the caller's environment.
-    pub pass_env: Vec<String>,
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub pass_env: Vec<Spanned<String>>,
     /// Memory one compile job needs, such as `3 GiB`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub memory_per_job: Option<Spanned<String>>,

@@ -43,6 +43,9 @@ pub fn resolve(
     };
     let backend = judge.backend(raw.build.backend.as_ref());
     let memory_per_job = judge.memory(raw.build.memory_per_job.as_ref());
+    let env = raw.build.env.iter().map(|(name, value)| (judge.variable(name), judge.value(value))).collect();
+    let clear_env = raw.build.clear_env.iter().map(|name| judge.variable(name)).collect();
+    let pass_env = raw.build.pass_env.iter().map(|name| judge.variable(name)).collect();
     let extensions = raw.verify.extensions.iter().map(|glob| judge.glob(glob)).collect();
     let import = raw.verify.import.iter().map(|module| judge.module(module)).collect();
     let waivers = raw
@@ -64,7 +67,6 @@ pub fn resolve(
         _ => raw.package.version,
     };
     let source = source.unwrap_or_else(|| Source::Path(".".to_owned()));
-    let (env, clear_env, pass_env) = (raw.build.env, raw.build.clear_env, raw.build.pass_env);
     let build = Build { backend, env, clear_env, pass_env, memory_per_job };
     let verify = Verify { extensions, import, check: raw.verify.check, requires: raw.verify.requires, waivers };
     Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify })
@@ -181,6 +183,23 @@ impl Judge<'_> {
         })
     }
 
+    fn variable(&mut self, name: &Spanned<String>) -> String {
+        let text = name.get_ref();
+        if text.is_empty() || text.contains(|c: char| c == '=' || c.is_whitespace() || c.is_control()) {
+            let message = format!("`{}` is no name of an environment variable", text.escape_debug());
+            self.refuse(name, "no blanks, no `=`", message, "write only the name, such as `FORCE_CUDA`");
+        }
+        text.clone()
+    }
+
+    fn value(&mut self, value: &Spanned<String>) -> String {
+        if value.get_ref().contains('\0') {
+            let message = "an environment variable cannot hold a NUL".to_owned();
+            self.refuse(value, "holds `\\u0000`", message, "remove it");
+        }
+        value.get_ref().clone()
+    }
+
     fn glob(&mut self, glob: &Spanned<String>) -> String {
         if let Err(error) = globset::Glob::new(glob.get_ref()) {
             let message = format!("`{}` is no glob: {}", glob.get_ref(), error.kind());
@@ -235,6 +254,15 @@ mod tests {
         let recipe = read("schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n").unwrap();
         assert_eq!(recipe.toolchain.build_requires, DEFAULT_BUILD_REQUIRES);
         assert_eq!(recipe.build.memory_per_job, DEFAULT_MEMORY);
+    }
+
+    #[test]
+    fn names_and_values_of_variables_are_judged_at_their_place() {
+        let text = "schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n[build]\n\
+            env = { \"A=B\" = \"1\", OK = \"a\\u0000\" }\npass-env = [\"\"]\nclear-env = [\"a b\", \"FINE\"]\n";
+        let problems = read(text).unwrap_err();
+        let places = problems.iter().map(|p| p.snippet().map(|s| s.text[s.range.clone()].to_owned()).unwrap());
+        assert_eq!(places.collect::<Vec<_>>(), ["\"A=B\"", "\"a\\u0000\"", "\"a b\"", "\"\""]);
     }
 
     #[test]

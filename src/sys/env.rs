@@ -1,7 +1,7 @@
 //! The environment as a value: captured once in `main`, passed down, never read again.
 //!
 //! Invariant: no other file reads the process environment. Variables whose name or value is not UTF-8 are left out
-//! and counted, since everything we write down (plans, keys, locks) is UTF-8.
+//! and remembered by name, since everything we write down (plans, keys, locks) is UTF-8.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,30 @@ use camino::{Utf8Path, Utf8PathBuf};
 pub struct Env {
     variables: BTreeMap<String, String>,
     current_dir: Utf8PathBuf,
-    /// Variables that were left out because they are not UTF-8.
-    pub skipped: usize,
+    /// Names of the variables that were left out because they are not UTF-8, lossily.
+    pub skipped: Vec<String>,
+    /// Why the working folder cannot be used, if it cannot; `/` stands in its place then.
+    pub no_current_dir: Option<String>,
 }
 
 impl Env {
-    /// Reads the process environment. Falls back to `/` where the working folder is gone or not UTF-8.
+    /// Reads the process environment.
     #[expect(clippy::disallowed_methods, reason = "this is the one reader of the process environment")]
     pub fn capture() -> Self {
         let mut env = Self::default();
         for (name, value) in std::env::vars_os() {
             match (name.into_string(), value.into_string()) {
                 (Ok(name), Ok(value)) => drop(env.variables.insert(name, value)),
-                _ => env.skipped += 1,
+                (Ok(name), Err(_)) => env.skipped.push(name),
+                (Err(name), _) => env.skipped.push(name.to_string_lossy().into_owned()),
             }
         }
-        env.current_dir = std::env::current_dir()
-            .ok()
-            .and_then(|path| Utf8PathBuf::from_path_buf(path).ok())
-            .unwrap_or_else(|| Utf8PathBuf::from("/"));
+        let current = std::env::current_dir().map_err(|error| error.to_string());
+        let utf8 = |path| Utf8PathBuf::from_path_buf(path).map_err(|path| format!("{} is not UTF-8", path.display()));
+        env.current_dir = current.and_then(utf8).unwrap_or_else(|why| {
+            env.no_current_dir = Some(why);
+            Utf8PathBuf::from("/")
+        });
         env
     }
 
@@ -40,7 +45,7 @@ impl Env {
         variables: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Self {
         let variables = variables.into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
-        Self { variables, current_dir: current_dir.into(), skipped: 0 }
+        Self { variables, current_dir: current_dir.into(), ..Self::default() }
     }
 
     /// The value of `name`; an empty value counts as unset, as it does for every tool we drive.
@@ -58,9 +63,9 @@ impl Env {
         &self.current_dir
     }
 
-    /// `path` made absolute against the working folder, without touching the disk.
+    /// `path` made absolute against the working folder, without touching the disk; `./` parts are dropped.
     pub fn absolute(&self, path: &Utf8Path) -> Utf8PathBuf {
-        self.current_dir.join(path)
+        self.current_dir.join(path).components().collect()
     }
 
     /// All variables, ordered by name.

@@ -14,6 +14,7 @@ pub mod machine;
 pub mod net;
 pub mod process;
 pub mod processes;
+pub mod signals;
 #[cfg(test)]
 pub(crate) mod test_server;
 

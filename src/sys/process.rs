@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::clock::Stopwatch;
+use super::signals;
 use crate::domain::command::CommandSpec;
 
 /// What a probe said.
@@ -38,6 +39,8 @@ pub enum ProcessError {
     Start(std::io::Error),
     /// It was still running after this long and was killed.
     Timeout(Duration),
+    /// A signal asked us to stop while it ran, and it was killed.
+    Interrupted,
 }
 
 impl std::fmt::Display for ProcessError {
@@ -45,6 +48,7 @@ impl std::fmt::Display for ProcessError {
         match self {
             Self::Start(error) => write!(f, "could not be started: {error}"),
             Self::Timeout(limit) => write!(f, "gave no answer within {} s and was killed", limit.as_secs()),
+            Self::Interrupted => write!(f, "was interrupted"),
         }
     }
 }
@@ -77,9 +81,15 @@ pub fn capture(spec: &CommandSpec, limit: Duration) -> Result<Captured, ProcessE
             kill_group(&mut child);
             return Err(ProcessError::Timeout(limit));
         }
+        if signals::caught() {
+            kill_group(&mut child);
+            return Err(ProcessError::Interrupted);
+        }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
     };
+    // What it left running holds the pipes, and we would wait for that instead.
+    kill_group(&mut child);
     Ok(Captured { status, stdout: collect(stdout), stderr: collect(stderr) })
 }
 
@@ -130,6 +140,13 @@ mod tests {
     fn a_hanging_probe_is_killed_with_its_children() {
         let got = capture(&sh("sleep 60 & wait"), Duration::from_millis(100));
         assert!(matches!(got, Err(ProcessError::Timeout(_))));
+    }
+
+    #[test]
+    fn what_a_probe_leaves_running_does_not_hold_us() {
+        let watch = Stopwatch::start();
+        assert_eq!(capture(&sh("sleep 60 & echo out"), Duration::from_secs(30)).unwrap().stdout, "out\n");
+        assert!(watch.elapsed() < Duration::from_secs(10));
     }
 
     #[test]

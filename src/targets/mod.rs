@@ -16,6 +16,8 @@ pub use resolve::{ambiguous_gpu, gpu, unknown_gpu};
 
 /// Code of "nothing names a target".
 pub const NO_TARGET: &str = "cuwright::target::none";
+/// Code of a word that only a toolkit can expand.
+pub const NEEDS_TOOLKIT: &str = "cuwright::target::all_needs_toolkit";
 
 /// What was asked for, as plain text; empty lists ask for nothing.
 #[derive(Debug, Clone, Default)]

@@ -137,7 +137,7 @@ impl Resolver<'_, '_> {
         let archs = self.facts.compiler.map(|compiler| compiler.plain()).unwrap_or_default();
         let Some(lowest) = archs.first().copied() else {
             let message = format!("`{word}` needs a toolkit to say which archs there are");
-            let problem = Problem::new("cuwright::target::all_needs_toolkit", Exit::NoTarget, message);
+            let problem = Problem::new(super::NEEDS_TOOLKIT, Exit::NoTarget, message);
             self.problems.push(problem.help("name one: `--cuda 12.8`").at(place));
             return ArchSet::new();
         };

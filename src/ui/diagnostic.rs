@@ -3,11 +3,13 @@
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
+use super::style::visible;
 use crate::domain::problem::Problem;
 
 /// Renders one problem, without a final line end.
 pub fn render(problem: &Problem, color: bool) -> String {
-    let title = Level::ERROR.with_name(Some(format!("error[{}]", problem.code()))).primary_title(problem.message());
+    let message = visible(problem.message());
+    let title = Level::ERROR.with_name(Some(format!("error[{}]", problem.code()))).primary_title(&*message);
     let mut group = Group::with_title(title);
     if let Some(at) = problem.snippet() {
         // A caret needs a character to stand under; an empty range gets the one before it.
@@ -35,7 +37,7 @@ pub fn render(problem: &Problem, color: bool) -> String {
 /// One labelled fact; further lines of it are indented under the first.
 fn line(label: &str, fact: &str) -> String {
     let indent = format!("\n{:8}", "");
-    format!("\n  {:<6}{}", format!("{label}:"), fact.trim_end().replace('\n', &indent))
+    format!("\n  {:<6}{}", format!("{label}:"), visible(fact.trim_end()).replace('\n', &indent))
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ mod text;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Mutex;
 
-use crate::domain::problem::Problems;
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems};
 use crate::report::{ErrorMessage, Event};
 use crate::sys::{Env, env_vars};
 
@@ -57,12 +58,13 @@ impl Settings {
 pub struct Printer {
     settings: Settings,
     text: Mutex<text::Text>,
+    lost: Mutex<Option<std::io::Error>>,
 }
 
 impl Printer {
     /// A printer with `settings`.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, text: Mutex::new(text::Text::new(settings)) }
+        Self { settings, text: Mutex::new(text::Text::new(settings)), lost: Mutex::new(None) }
     }
 
     /// What this printer may do.
@@ -75,7 +77,7 @@ impl Printer {
         match self.settings.format {
             Format::Json => {
                 if let Ok(line) = serde_json::to_string(event) {
-                    out(&line);
+                    self.data(&line);
                 }
             }
             Format::Text => {
@@ -100,14 +102,29 @@ impl Printer {
 
     /// Writes a result to standard output, exactly as given plus a line end.
     pub fn data(&self, text: &str) {
-        out(text);
+        let mut stream = std::io::stdout().lock();
+        let written = stream.write_all(text.as_bytes()).and_then(|()| stream.write_all(b"\n"));
+        match written.and_then(|()| stream.flush()) {
+            // A reader that went away (`cuwright … | head`) is no failure of ours.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                if let Ok(mut lost) = self.lost.lock() {
+                    lost.get_or_insert(error);
+                }
+            }
+            _ => {}
+        }
     }
-}
 
-/// A reader that went away (`cuwright … | head`) is no failure of ours.
-fn out(line: &str) {
-    let mut stream = std::io::stdout().lock();
-    let _ = stream.write_all(line.as_bytes()).and_then(|()| stream.write_all(b"\n")).and_then(|()| stream.flush());
+    /// What kept a result from being written, as a full disk behind standard output, and the exit code for that. Shown
+    /// on standard error in any format, since the other stream is broken.
+    pub fn lost(&self) -> Option<Exit> {
+        let lost = self.lost.lock().ok()?.take()?;
+        let problem = Problem::new("cuwright::usage::output", Exit::Usage, "standard output could not be written")
+            .why(lost.to_string())
+            .help("free some space where it is redirected to, and run again");
+        err(&format!("{}\n\n", diagnostic::render(&problem, self.settings.color)));
+        Some(problem.exit())
+    }
 }
 
 fn err(text: &str) {

@@ -1,5 +1,7 @@
 //! Words for quantities, and colours: plurals, durations, sizes, one place for each.
 
+use std::borrow::Cow;
+
 use crate::recipe::size::ByteSize;
 
 /// `1 file`, `2 files`.
@@ -18,15 +20,16 @@ pub fn bytes(number: u64) -> String {
     ByteSize(number).to_string()
 }
 
-/// A time span as its largest unit: `3 days`, `5 minutes`, `now`.
+/// A time span up to now as its largest unit: `3 days ago`, `5 minutes ago`, `just now`.
 pub fn age(span: std::time::Duration) -> String {
     let seconds = span.as_secs();
     let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    let ago = |value: u64, unit: &str| format!("{} ago", count(number(value), unit));
     match seconds {
-        0..60 => "now".to_owned(),
-        60..3600 => count(number(seconds / 60), "minute"),
-        3600..86_400 => count(number(seconds / 3600), "hour"),
-        _ => count(number(seconds / 86_400), "day"),
+        0..60 => "just now".to_owned(),
+        60..3600 => ago(seconds / 60, "minute"),
+        3600..86_400 => ago(seconds / 3600, "hour"),
+        _ => ago(seconds / 86_400, "day"),
     }
 }
 
@@ -40,6 +43,21 @@ pub fn table(rows: &[Vec<String>]) -> String {
         cells.join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// `text` with its control characters made visible, so that what a build prints cannot move a cursor, ring a bell or
+/// set a title. Line ends and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(odd) {
+        return Cow::Borrowed(text);
+    }
+    let picture = |c: char| match u32::from(c) {
+        code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or('\u{fffd}'),
+        0x7f => '\u{2421}',
+        _ => '\u{fffd}',
+    };
+    Cow::Owned(text.chars().map(|c| if odd(c) { picture(c) } else { c }).collect())
 }
 
 /// Paints `text` where `color` is on.
@@ -63,5 +81,13 @@ mod tests {
         assert_eq!((count(1, "file"), count(0, "file")), ("1 file".into(), "0 files".into()));
         assert_eq!((clock(42), clock(3723)), ("0:42".into(), "1:02:03".into()));
         assert_eq!(bytes(3 << 19), "1.5 MiB");
+        let ages = [5, 60, 7200, 86_400 * 3].map(|seconds| age(std::time::Duration::from_secs(seconds)));
+        assert_eq!(ages, ["just now", "1 minute ago", "2 hours ago", "3 days ago"]);
+    }
+
+    #[test]
+    fn control_characters_are_shown_and_not_obeyed() {
+        assert_eq!(visible("a\tb\nc é"), "a\tb\nc é");
+        assert_eq!(visible("\u{1b}[2J\u{7}\u{9b}x\u{7f}\r"), "␛[2J␇\u{fffd}x␡␍");
     }
 }

@@ -1,7 +1,7 @@
 //! Events as lines for people, with one live line at the bottom where the terminal allows it.
 
 use super::Settings;
-use super::style::{GOOD, PLAIN, WARN, bytes, clock, count, paint};
+use super::style::{GOOD, PLAIN, WARN, bytes, clock, count, paint, visible};
 use crate::report::{Event, FileCoverage, Summary};
 
 /// Seconds between two progress lines where nothing can be redrawn.
@@ -12,12 +12,12 @@ const HEARTBEAT: u64 = 15;
 pub(super) struct Text {
     settings: Settings,
     live: bool,
-    last_progress: Option<u64>,
+    last_progress: u64,
 }
 
 impl Text {
     pub(super) fn new(settings: Settings) -> Self {
-        Self { settings, live: false, last_progress: None }
+        Self { settings, live: false, last_progress: 0 }
     }
 
     /// What removes the live line, if one is shown.
@@ -30,7 +30,7 @@ impl Text {
         let color = self.settings.color;
         let line = |label: &str, ansi: &str, text: &str| {
             let indent = format!("\n{:13}", "");
-            format!("{} {}\n", paint(&format!("{label:>12}"), ansi, color), text.replace('\n', &indent))
+            format!("{} {}\n", paint(&format!("{label:>12}"), ansi, color), visible(text).replace('\n', &indent))
         };
         let body = match event {
             Event::Start { .. } | Event::Finish { .. } | Event::Error(_) => return String::new(),
@@ -52,16 +52,19 @@ impl Text {
 
     fn progress(&mut self, done: u32, total: u32, file: &str, file_seconds: u64, seconds: u64) -> String {
         let steps = if total == 0 { String::new() } else { format!("[{done}/{total}] ") };
-        let text = format!("{steps}{file} {}", clock(file_seconds));
+        let text = format!("{steps}{} {}", visible(file), clock(file_seconds));
         if self.settings.live {
             self.live = true;
             return format!("\r\u{1b}[2K{:>12} {text}  (total {})", "", clock(seconds));
         }
-        let due = self.last_progress.is_none_or(|last| seconds >= last + HEARTBEAT);
-        if !due {
+        // A new build counts from zero again.
+        if seconds < self.last_progress {
+            self.last_progress = 0;
+        }
+        if seconds < self.last_progress + HEARTBEAT {
             return String::new();
         }
-        self.last_progress = Some(seconds);
+        self.last_progress = seconds;
         format!("{:>12} {text}  (total {})\n", "", clock(seconds))
     }
 }
@@ -83,7 +86,7 @@ fn table(summary: &Summary) -> String {
     lines.extend(summary.files.iter().map(|file| format!("found      {}", found(file))));
     lines.extend(summary.import_output.iter().map(|line| format!("import     {line}")));
     let digest = summary.wheel_sha256.get(..12).unwrap_or_default();
-    lines.push(format!("key        {}", summary.key.get(..16).unwrap_or(&summary.key)));
+    lines.push(format!("key        {}", summary.key.get(..12).unwrap_or(&summary.key)));
     lines.push(format!("wheel      {} ({}, sha256 {digest}…)", summary.wheel, bytes(summary.wheel_bytes)));
     lines.join("\n")
 }
