@@ -108,7 +108,7 @@ impl World<'_> {
             let found = match python::describe(&candidate, self.env, &self.facts) {
                 Ok(found) => found,
                 Err(problem) => {
-                    notes.push(format!("{problem} ({}, found by {})", candidate.program, candidate.origin));
+                    notes.push(format!("{problem} (found by {})", candidate.origin));
                     refusal.get_or_insert(problem);
                     continue;
                 }
@@ -188,26 +188,28 @@ impl World<'_> {
         python: &Python,
         notes: &mut Vec<String>,
     ) -> Result<Option<Toolkit>, Problem> {
-        let mut fitting: Vec<(Toolkit, bool)> = Vec::new();
+        let mut fitting: Vec<toolkit::Found> = Vec::new();
         for candidate in toolkit::candidates(self.env, &python.site_dirs) {
             let (home, origin) = (&candidate.home, &candidate.origin);
             match toolkit::describe(&candidate, self.env, &self.facts) {
                 Err(rejected) => notes.push(format!("{home} ({origin}) {}", rejected.reason)),
-                Ok(kit) if kit.nvcc.major != cuda.major => {
-                    notes.push(format!("CUDA {} at {home} ({origin}) does not go with torch's CUDA {cuda}", kit.nvcc));
+                Ok(found) if found.toolkit.nvcc.major != cuda.major => {
+                    let nvcc = found.toolkit.nvcc;
+                    notes.push(format!("CUDA {nvcc} at {home} ({origin}) does not go with torch's CUDA {cuda}"));
                 }
-                Ok(kit) if !within(&self.request.cuda, &kit.nvcc.release().to_string()) => {
-                    notes.push(format!("CUDA {} at {home} ({origin}) is outside `{}`", kit.nvcc, self.request.cuda));
+                Ok(found) if !within(&self.request.cuda, &found.toolkit.nvcc.release().to_string()) => {
+                    let nvcc = found.toolkit.nvcc;
+                    notes.push(format!("CUDA {nvcc} at {home} ({origin}) is outside `{}`", self.request.cuda));
                 }
-                Ok(kit) => fitting.push((kit, candidate.wheel)),
+                Ok(found) => fitting.push(found),
             }
         }
-        let same_minor = fitting.iter().position(|(kit, _)| kit.nvcc.release() == cuda.release());
+        let same_minor = fitting.iter().position(|found| found.toolkit.nvcc.release() == cuda.release());
         if fitting.is_empty() {
             return Ok(None);
         }
-        let (kit, wheel) = fitting.swap_remove(same_minor.unwrap_or(0));
-        if !wheel {
+        let toolkit::Found { toolkit: kit, unshaped } = fitting.swap_remove(same_minor.unwrap_or(0));
+        if !unshaped {
             return Ok(Some(kit));
         }
         let stamp = toolkit::stamp(&kit.home).unwrap_or_default();
@@ -234,12 +236,12 @@ impl World<'_> {
         // The environment is used in isolation: nothing of the caller's Python reaches into it.
         let clean = without_python_variables(self.env);
         let python = python::describe(&candidate, &clean, &self.facts)?;
-        let place = toolkit::Candidate { home: made.cuda_home.clone(), origin, wheel: false };
-        let toolkit = toolkit::describe(&place, self.env, &self.facts)
+        let place = toolkit::Candidate { home: made.cuda_home.clone(), origin };
+        let found = toolkit::describe(&place, self.env, &self.facts)
             .map_err(|rejected| damaged(&made.root, &format!("{} {}", made.cuda_home, rejected.reason)))?;
         let torch =
             torch::describe(&made.site.join("torch")).ok_or_else(|| damaged(&made.root, "it holds no torch"))?;
-        let toolchain = self.join(toolkit, python, torch, host, Some(made.digest));
+        let toolchain = self.join(found.toolkit, python, torch, host, Some(made.digest));
         Ok(Choice { toolchain, notes, unmet: Vec::new(), lease: Some(made.lease) })
     }
 

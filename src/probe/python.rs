@@ -92,7 +92,7 @@ pub fn describe(candidate: &Candidate, env: &Env, facts: &Facts) -> Result<Pytho
 
 /// Where to look when nothing was named, and what to call each place.
 fn programs(env: &Env) -> Vec<Candidate> {
-    let mut found = Vec::new();
+    let mut found: Vec<Candidate> = Vec::new();
     for variable in [vars::VIRTUAL_ENV, vars::CONDA_PREFIX] {
         let program = env.get(variable).map(|root| env.absolute(Utf8Path::new(root)).join("bin/python"));
         let program = program.filter(|program| program.exists());
@@ -102,7 +102,40 @@ fn programs(env: &Env) -> Vec<Candidate> {
         let programs = env.find_programs(name).into_iter();
         found.extend(programs.map(|program| Candidate { program, origin: format!("`{name}` on PATH") }));
     }
+    let kept = managed("3", env).into_iter();
+    found.extend(kept.map(|program| Candidate { program, origin: "kept by pyenv or uv".to_owned() }));
+    let mut seen = std::collections::BTreeSet::new();
+    // Where `/bin` is a link to `/usr/bin`, every program is there twice; a venv's link to it is another Python.
+    found.retain(|candidate| seen.insert(real_folder(&candidate.program)));
     found
+}
+
+/// Interpreters that pyenv and uv keep, of this version, the newest first.
+fn managed(version: &str, env: &Env) -> Vec<Utf8PathBuf> {
+    let Some(home) = env.get(vars::HOME).map(Utf8PathBuf::from) else { return Vec::new() };
+    let pyenv = env.get(vars::PYENV_ROOT).map_or_else(|| home.join(".pyenv"), Utf8PathBuf::from).join("versions");
+    let uv =
+        env.get(vars::UV_PYTHON_INSTALL_DIR).map_or_else(|| home.join(".local/share/uv/python"), Utf8PathBuf::from);
+    let release = |name: &str| {
+        let number = name.strip_prefix("cpython-").unwrap_or(name).split(['-', '+']).next().unwrap_or_default();
+        number.split('.').map(|part| part.parse::<u32>().ok()).collect::<Option<Vec<u32>>>()
+    };
+    let sought = release(version).unwrap_or_default();
+    let entries = [pyenv, uv].into_iter().filter_map(|folder| folder.read_dir_utf8().ok()).flatten().flatten();
+    let mut found: Vec<(Vec<u32>, Utf8PathBuf)> = entries
+        .filter_map(|entry| Some((release(entry.file_name())?, entry.path().join("bin/python3"))))
+        .filter(|(release, program)| release.starts_with(&sought) && program.exists())
+        .collect();
+    found.sort_by(|a, b| b.cmp(a));
+    found.into_iter().map(|(_, program)| program).collect()
+}
+
+fn real_folder(program: &Utf8Path) -> Option<Utf8PathBuf> {
+    Some(program.parent()?.canonicalize_utf8().ok()?.join(program.file_name()?))
+}
+
+fn is_shim(program: &Utf8Path) -> bool {
+    program.parent().is_some_and(|folder| folder.ends_with("shims"))
 }
 
 /// The program that a `--python` value means.
@@ -110,7 +143,9 @@ fn named(wanted: &str, env: &Env) -> Option<Utf8PathBuf> {
     if wanted.starts_with(|c: char| c.is_ascii_digit()) {
         let mut parts = wanted.split('.');
         let (major, minor) = (parts.next()?, parts.next().map(|minor| format!(".{minor}")).unwrap_or_default());
-        return env.find_program(&format!("python{major}{minor}"));
+        let on_path = env.find_programs(&format!("python{major}{minor}"));
+        let real = on_path.iter().find(|program| !is_shim(program)).cloned();
+        return real.or_else(|| managed(wanted, env).into_iter().next()).or_else(|| on_path.into_iter().next());
     }
     let path = env.absolute(Utf8Path::new(wanted));
     let inside = path.join("bin/python");
@@ -149,11 +184,20 @@ fn ask(program: &Utf8Path, env: &Env) -> Result<Answer, Problem> {
         CommandSpec::new(program.as_str(), env.current_dir()).args(["-c", QUESTIONS]).env(env.variables().clone());
     let said = process::capture(&spec, PATIENCE).map_err(|error| broken(program, &error.to_string()))?;
     if !said.status.success() {
-        let last_words = said.tail(3);
-        return Ok(Err(if last_words.is_empty() { "it failed without a word".to_owned() } else { last_words }));
+        return Ok(Err(telling(&said.stderr)));
     }
     let last = said.stdout.lines().next_back().unwrap_or_default();
     Ok(serde_json::from_str(last).map_err(|_| "it does not answer like a Python 3".to_owned()))
+}
+
+/// The first and the last lines: a shim says what is wrong first, a traceback last.
+fn telling(words: &str) -> String {
+    let lines: Vec<&str> = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    match lines.len() {
+        0 => "it failed without a word".to_owned(),
+        1..=6 => lines.join("\n"),
+        count => [&lines[..3], &lines[count - 3..]].concat().join("\n"),
+    }
 }
 
 fn broken(program: &Utf8Path, reason: &str) -> Problem {

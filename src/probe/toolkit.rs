@@ -24,8 +24,15 @@ pub struct Candidate {
     pub home: Utf8PathBuf,
     /// How it was found.
     pub origin: String,
-    /// Whether it is a wheel's folder, which needs a shape before anything accepts it as `CUDA_HOME`.
-    pub wheel: bool,
+}
+
+/// A toolkit, and whether it can be exported as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The toolkit.
+    pub toolkit: Toolkit,
+    /// Whether its libraries lie where nothing links them, as in a wheel's folder: it needs a shape first.
+    pub unshaped: bool,
 }
 
 /// A candidate that is no usable toolkit, and why.
@@ -40,45 +47,45 @@ pub struct Rejected {
 /// Every place to look at, in order, each once. None of them has been looked into yet.
 pub fn candidates(env: &Env, site_dirs: &[Utf8PathBuf]) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
-    let mut add = |home: Utf8PathBuf, origin: &str, wheel: bool| {
+    let mut add = |home: Utf8PathBuf, origin: &str| {
         let same = |known: &Candidate| {
             known.home == home || known.home.canonicalize_utf8().ok() == home.canonicalize_utf8().ok()
         };
         if !found.iter().any(|known| known.home == home || (home.exists() && same(known))) {
-            found.push(Candidate { home, origin: origin.to_owned(), wheel });
+            found.push(Candidate { home, origin: origin.to_owned() });
         }
     };
     for variable in [vars::CUDA_HOME, vars::CUDA_PATH] {
         if let Some(value) = env.get(variable) {
-            add(env.absolute(Utf8Path::new(value)), variable, false);
+            add(env.absolute(Utf8Path::new(value)), variable);
         }
     }
     for program in env.find_programs("nvcc") {
         if let Some(home) = home_of(&program) {
-            add(home, "nvcc on PATH", false);
+            add(home, "nvcc on PATH");
         }
     }
     if let Some(prefix) =
         env.get(vars::CONDA_PREFIX).map(Utf8PathBuf::from).filter(|prefix| prefix.join("bin/nvcc").exists())
     {
-        add(prefix, vars::CONDA_PREFIX, false);
+        add(prefix, vars::CONDA_PREFIX);
     }
     for home in installed("/usr/local", "cuda").into_iter().chain(installed("/opt", "cuda")) {
         let origin = home.to_string();
-        add(home, &origin, false);
+        add(home, &origin);
     }
     for folder in site_dirs {
         for home in
             installed(folder.join("nvidia").as_str(), "cu").into_iter().filter(|home| home.join("bin/nvcc").exists())
         {
-            add(home, &format!("wheels in {folder}"), true);
+            add(home, &format!("wheels in {folder}"));
         }
     }
     found
 }
 
 /// Looks into one candidate.
-pub fn describe(candidate: &Candidate, env: &Env, facts: &Facts) -> Result<Toolkit, Rejected> {
+pub fn describe(candidate: &Candidate, env: &Env, facts: &Facts) -> Result<Found, Rejected> {
     let home = &candidate.home;
     let refuse = |reason: String| Rejected { candidate: candidate.clone(), reason };
     if home.as_str().contains(':') && !home.is_dir() {
@@ -89,22 +96,25 @@ pub fn describe(candidate: &Candidate, env: &Env, facts: &Facts) -> Result<Toolk
     }
     let nvcc = home.join("bin/nvcc");
     if !nvcc.exists() {
-        let runtime = ["lib64", "lib"].iter().any(|folder| !libraries(&home.join(folder), "libcudart").is_empty());
-        return Err(refuse(
-            if runtime { "holds the CUDA runtime but no nvcc" } else { "holds no bin/nvcc" }.to_owned(),
-        ));
+        let what = if runtime(home).is_empty() { "holds no bin/nvcc" } else { "holds the CUDA runtime but no nvcc" };
+        return Err(refuse(what.to_owned()));
     }
     let include = headers(home).ok_or_else(|| refuse("holds nvcc but no cuda_runtime.h".to_owned()))?;
     let host_config = fs::read_to_string(include.join("crt/host_config.h")).unwrap_or_default();
+    let runtime = runtime(home);
+    if runtime.is_empty() {
+        return Err(refuse("holds nvcc but no CUDA runtime (libcudart)".to_owned()));
+    }
     let answer = facts.remember("nvcc", &nvcc, &[], || ask(&nvcc, env)).map_err(refuse)?;
-    Ok(Toolkit {
+    let toolkit = Toolkit {
         home: home.clone(),
         nvcc: answer.version,
         gpu_codes: answer.gpu_codes,
         gpu_archs: answer.gpu_archs,
         host_bounds: host_bounds(&host_config),
         origin: candidate.origin.clone(),
-    })
+    };
+    Ok(Found { toolkit, unshaped: !runtime.iter().any(|name| name == "libcudart.so") })
 }
 
 /// What nvcc says about itself.
@@ -163,7 +173,16 @@ fn headers(home: &Utf8Path) -> Option<Utf8PathBuf> {
     folders.into_iter().find(|folder| folder.join("cuda_runtime.h").exists())
 }
 
-/// The toolkit that an nvcc belongs to, links resolved; a cache's link named nvcc belongs to none.
+/// The names of the CUDA runtime's library files: beside nvcc, under `targets/`, or where Debian keeps libraries.
+fn runtime(home: &Utf8Path) -> Vec<String> {
+    let targets = installed(home.join("targets").as_str(), "").into_iter().map(|target| target.join("lib"));
+    let folders = [home.join("lib64"), home.join("lib")].into_iter().chain(targets);
+    let folders = folders.chain(installed(home.join("lib").as_str(), std::env::consts::ARCH));
+    let entries = folders.filter_map(|folder| folder.read_dir_utf8().ok()).flatten().flatten();
+    entries.map(|entry| entry.file_name().to_owned()).filter(|name| name.starts_with("libcudart.so")).collect()
+}
+
+/// The toolkit that an nvcc belongs to, links resolved where that helps; a cache's link named nvcc belongs to none.
 fn home_of(nvcc: &Utf8Path) -> Option<Utf8PathBuf> {
     let real = nvcc.canonicalize_utf8().ok()?;
     let home =
@@ -171,7 +190,9 @@ fn home_of(nvcc: &Utf8Path) -> Option<Utf8PathBuf> {
     if real.file_name() != Some("nvcc") {
         return None;
     }
-    home(&real).filter(|home| headers(home).is_some()).or_else(|| home(nvcc))
+    // A shaped home is made of links into a wheel, so the path as it is goes first.
+    let whole = |home: &Utf8PathBuf| headers(home).is_some();
+    home(nvcc).filter(whole).or_else(|| home(&real).filter(whole)).or_else(|| home(nvcc))
 }
 
 /// Folders in `parent` whose name starts with `prefix`: the unversioned one first, then the newest.
@@ -190,15 +211,6 @@ fn installed(parent: &str, prefix: &str) -> Vec<Utf8PathBuf> {
     found
 }
 
-fn libraries(folder: &Utf8Path, prefix: &str) -> Vec<Utf8PathBuf> {
-    let Ok(entries) = folder.read_dir_utf8() else { return Vec::new() };
-    entries
-        .flatten()
-        .filter(|entry| entry.file_name().starts_with(prefix))
-        .map(|entry| entry.path().to_owned())
-        .collect()
-}
-
 /// Identity of a toolkit's nvcc for keys of what is made from it.
 pub fn stamp(home: &Utf8Path) -> Option<String> {
     facts::stamp(&home.join("bin/nvcc"))
@@ -213,6 +225,8 @@ mod tests {
     fn fake(home: &Utf8Path, release: &str) {
         fs::create_dir_all(home.join("bin")).unwrap();
         fs::create_dir_all(home.join("include/crt")).unwrap();
+        fs::create_dir_all(home.join("lib")).unwrap();
+        fs::write(home.join("lib/libcudart.so.1"), "").unwrap();
         fs::write(home.join("include/cuda_runtime.h"), "").unwrap();
         fs::write(home.join("include/crt/host_config.h"), "#if __GNUC__ > 15\n#error\n#endif\n").unwrap();
         let script = format!(
@@ -248,8 +262,11 @@ mod tests {
         let mine: Vec<_> = found.iter().filter(|c| c.home.starts_with(&root)).collect();
         assert_eq!(mine.iter().map(|c| c.origin.as_str()).collect::<Vec<_>>()[0], "CUDA_HOME");
         assert_eq!(mine.len(), 2);
-        assert!(mine[1].wheel);
-        let kit = describe(mine[1], &env, &Facts::new(None)).unwrap();
+        let found = describe(mine[1], &env, &Facts::new(None)).unwrap();
+        assert!(found.unshaped);
+        let kit = found.toolkit;
+        fs::write(b.join("lib/libcudart.so"), "").unwrap();
+        assert!(!describe(mine[1], &env, &Facts::new(None)).unwrap().unshaped);
         assert_eq!((kit.nvcc.to_string().as_str(), kit.host_bounds.gcc_max), ("13.0.88", Some(15)));
         assert_eq!((kit.gpu_codes, kit.gpu_archs), (vec!["sm_90".to_owned()], vec![]));
     }
@@ -260,7 +277,7 @@ mod tests {
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).unwrap();
         let env = Env::of("/", []);
         let reason = |home: Utf8PathBuf| {
-            let candidate = Candidate { home, origin: "CUDA_HOME".into(), wheel: false };
+            let candidate = Candidate { home, origin: "CUDA_HOME".into() };
             describe(&candidate, &env, &Facts::new(None)).map_err(|rejected| rejected.reason).unwrap_err()
         };
         assert_eq!(reason("/usr/local/cuda:/opt/cuda".into()), "is a list of folders; it must name one");

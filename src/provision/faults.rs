@@ -10,6 +10,8 @@ use crate::domain::{exit::Exit, index::redact_text, problem::Problem, toolchain:
 
 /// How many of a tool's lines are shown.
 const SHOWN: usize = 8;
+/// Characters shown of each.
+const WIDTH: usize = 300;
 
 /// What uv's or pip's words mean, the most telling first.
 const SIGNS: [(Kind, &[&str]); 5] = [
@@ -66,15 +68,17 @@ pub(super) fn uv_failed(what: &str, said: &[String]) -> Problem {
     with_words(problem, "uv", said)
 }
 
+/// No Python here has pip.
+pub(super) fn no_pip(python: &Python) -> Problem {
+    problem("cuwright::provision::no_uv", "there is no uv, and no pip to fetch it with")
+        .why(format!("neither {} nor a `python3` on PATH runs `-m pip`", python.executable))
+        .help("Debian, Ubuntu: apt-get install python3-pip; Fedora, RHEL: dnf install python3-pip")
+        .help("or install uv and put it on PATH")
+}
+
 /// pip could not fetch uv.
-pub(super) fn pip(python: &Python, said: &[String]) -> Problem {
-    let install = "install uv and put it on PATH, or take a Python that has pip";
-    if said.iter().any(|line| line.contains("No module named pip") || line.contains("No such file")) {
-        return problem("cuwright::provision::no_uv", "there is no uv, and no pip to fetch it with")
-            .why(format!("{} -m pip does not run", python.executable))
-            .help("Debian, Ubuntu: apt-get install python3-pip; Fedora, RHEL: dnf install python3-pip")
-            .help(format!("or {install}"));
-    }
+pub(super) fn pip(said: &[String]) -> Problem {
+    let install = "install uv and put it on PATH";
     let problem = match kind(said) {
         Kind::Disk => problem("cuwright::provision::disk_full", "the disk is full").help(DISK),
         Kind::Hash => {
@@ -94,9 +98,9 @@ pub(super) fn pip(python: &Python, said: &[String]) -> Problem {
 }
 
 /// The wheel is not what a wheel of uv looks like.
-pub(super) fn no_uv_in_wheel(python: &Python) -> Problem {
+pub(super) fn no_uv_in_wheel(python: &Utf8Path) -> Problem {
     problem("cuwright::provision::no_uv", "the fetched wheel holds no uv")
-        .why(format!("fetched by {} -m pip", python.executable))
+        .why(format!("fetched by {python} -m pip"))
         .help("install uv and put it on PATH")
 }
 
@@ -150,11 +154,13 @@ fn kind(said: &[String]) -> Kind {
 fn with_words(problem: Problem, who: &str, said: &[String]) -> Problem {
     let telling = |line: &&String| {
         let line = line.trim();
-        !line.is_empty() && !line.starts_with("Downloading") && !line.starts_with("Downloaded")
+        let progress = ["Downloading", "Downloaded", "WARNING: Retrying"];
+        !line.is_empty() && !progress.iter().any(|word| line.starts_with(word))
     };
     let lines: Vec<&String> = said.iter().filter(telling).collect();
     let last = &lines[lines.len().saturating_sub(SHOWN)..];
-    last.iter().fold(problem, |problem, line| problem.why(format!("{who}: {}", redact_text(line.trim_end()))))
+    let short = |line: &str| redact_text(line.trim_end()).chars().take(WIDTH).collect::<String>();
+    last.iter().fold(problem, |problem, line| problem.why(format!("{who}: {}", short(line))))
 }
 
 #[cfg(test)]

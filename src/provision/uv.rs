@@ -92,8 +92,8 @@ pub fn obtain(
     if offline {
         return Err(faults::uv_offline());
     }
-    let _alone = Lock::exclusive(&folder.with_extension("lock"), || {})
-        .map_err(|error| faults::disk(folder.as_str(), &error))?;
+    let lock = Utf8PathBuf::from(format!("{folder}.lock"));
+    let _alone = Lock::exclusive(&lock, || {}).map_err(|error| faults::disk(lock.as_str(), &error))?;
     if !program.is_file() {
         watch(Event::FetchingUv { version: pinned.to_owned() });
         fetch(python, &folder, env)?;
@@ -121,22 +121,40 @@ fn fetch(python: &Python, folder: &Utf8Path, env: &Env) -> Result<(), Problem> {
     let staging = Utf8Path::from_path(staged.path()).unwrap_or(folder);
     let pins = staging.join("uv.txt");
     fs::write(&pins, PINNED).map_err(disk)?;
-    let spec = CommandSpec::new(python.executable.as_str(), staging)
+    let with_pip = pythons(python, env).into_iter().find(|program| has_pip(program, env));
+    let with_pip = with_pip.ok_or_else(|| faults::no_pip(python))?;
+    let spec = CommandSpec::new(with_pip.as_str(), staging)
         .args(["-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-input"])
         .args(["--disable-pip-version-check", "--progress-bar", "off", "-r", pins.as_str(), "-d", staging.as_str()])
         .env(env.variables().clone());
-    let finished = lines::run(&spec, None, |_| {}).map_err(|error| faults::pip(python, &[error.to_string()]))?;
+    let finished = lines::run(&spec, None, |_| {}).map_err(|error| faults::pip(&[error.to_string()]))?;
     if !finished.status.success() {
-        return Err(faults::pip(python, &finished.stderr));
+        return Err(faults::pip(&finished.stderr));
     }
     let wheels = staging.read_dir_utf8().map_err(disk)?.flatten();
     let wheel = wheels.map(|entry| entry.path().to_owned()).find(|path| path.extension() == Some("whl"));
-    let program = wheel.and_then(|wheel| program_in(&wheel)).ok_or_else(|| faults::no_uv_in_wheel(python))?;
+    let program = wheel.and_then(|wheel| program_in(&wheel)).ok_or_else(|| faults::no_uv_in_wheel(&with_pip))?;
     let ready = staging.join("ready");
     files::write_atomic(&ready.join("uv"), &program).map_err(disk)?;
     fs::set_permissions(ready.join("uv"), std::fs::Permissions::from_mode(0o755)).map_err(disk)?;
     files::remove_tree(folder).map_err(disk)?;
     fs::rename(&ready, folder).map_err(disk)
+}
+
+/// Pythons whose pip may fetch uv: any will do, since the wheel does not depend on it.
+fn pythons(python: &Python, env: &Env) -> Vec<Utf8PathBuf> {
+    let settings = python.executable.parent().and_then(|bin| bin.parent()).map(|root| root.join("pyvenv.cfg"));
+    let settings = settings.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    let value = |line: &str| {
+        line.split_once('=').filter(|(key, _)| key.trim() == "home").map(|(_, home)| home.trim().to_owned())
+    };
+    let base = settings.lines().find_map(value).map(|home| Utf8PathBuf::from(home).join("python3"));
+    [vec![python.executable.clone()], base.into_iter().collect(), env.find_programs("python3")].concat()
+}
+
+fn has_pip(program: &Utf8Path, env: &Env) -> bool {
+    let spec = CommandSpec::new(program.as_str(), "/").args(["-m", "pip", "--version"]).env(env.variables().clone());
+    process::capture(&spec, PATIENCE).is_ok_and(|said| said.status.success())
 }
 
 /// The file `uv-<version>.data/scripts/uv` of the wheel.

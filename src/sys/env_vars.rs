@@ -64,6 +64,10 @@ pub const PYTHONNOUSERSITE: &str = "PYTHONNOUSERSITE";
 pub const PYTHONUSERBASE: &str = "PYTHONUSERBASE";
 /// Version that pyenv's shims run.
 pub const PYENV_VERSION: &str = "PYENV_VERSION";
+/// Home of pyenv.
+pub const PYENV_ROOT: &str = "PYENV_ROOT";
+/// Where uv keeps its Pythons.
+pub const UV_PYTHON_INSTALL_DIR: &str = "UV_PYTHON_INSTALL_DIR";
 /// Flags that nvcc puts before its own.
 pub const NVCC_PREPEND_FLAGS: &str = "NVCC_PREPEND_FLAGS";
 /// Flags that nvcc puts after its own.
