@@ -25,12 +25,12 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     let name = unit.recipe.name.as_str();
     let look = |artifacts: &Artifacts| if no_cache { None } else { artifacts.get(context, name, &unit.key) };
     if let Some(cached) = look(&artifacts) {
-        return restore(cached, out);
+        return restore(context, cached, out);
     }
     let _held = artifacts.lock(context, name, &unit.key);
     // Another builder may have finished this key while we waited.
     if let Some(cached) = look(&artifacts) {
-        return restore(cached, out);
+        return restore(context, cached, out);
     }
     let why = artifacts.why(name, &unit.inputs.to_json()).map(|why| format!(", {why}")).unwrap_or_default();
     context.stage(name, Stage::Cache, format!("miss {}{why}", unit.key.short()));
@@ -38,8 +38,8 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     let built = compile(context, unit, &folder)?;
     context.stage(name, Stage::Verify, format!("device code and import of {}", file_name(&built.wheel)));
     let python = &unit.toolchain.python.executable;
-    let variables = &unit.environment.variables;
-    let verified = verify::wheel(context, &unit.recipe, &unit.archs, python, variables, &built.wheel)
+    let variables = plan::of_import(&unit.toolchain, context.env);
+    let verified = verify::wheel(context, &unit.recipe, &unit.archs, python, &variables, &built.wheel)
         .map_err(|problems| keep_failed(&problems, &folder))?;
     let mut summary = Summary {
         unit: name.to_owned(),
@@ -61,20 +61,25 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     if !no_cache {
         artifacts.put(context, &unit.key, &built.wheel, unit.inputs.to_json(), &summary);
     }
-    summary.wheel = deliver(&built.wheel, out)?.into_string();
+    summary.wheel = deliver(context, name, &built.wheel, out)?.into_string();
     if let Err(error) = folder.remove() {
         context.warn(name, format!("the build folder stays behind: {error}"));
     }
     Ok(summary)
 }
 
-fn restore(cached: Cached, out: &Utf8Path) -> Result<Summary, Problems> {
-    let wheel = deliver(&cached.wheel, out)?.into_string();
+fn restore(context: &Context<'_>, cached: Cached, out: &Utf8Path) -> Result<Summary, Problems> {
+    let wheel = deliver(context, &cached.summary.unit, &cached.wheel, out)?.into_string();
     Ok(Summary { restored: true, wheel, ..cached.summary })
 }
 
-fn deliver(wheel: &Utf8Path, out: &Utf8Path) -> Result<Utf8PathBuf, Problem> {
+fn deliver(context: &Context<'_>, unit: &str, wheel: &Utf8Path, out: &Utf8Path) -> Result<Utf8PathBuf, Problem> {
     let to = out.join(file_name(wheel));
+    // The arch set is not part of a wheel's file name, so another build of the same package has the same one.
+    let digest = |path: &Utf8Path| files::sha256_file(path).ok();
+    if to.exists() && digest(&to) != digest(wheel) {
+        context.warn(unit, format!("{to} held another build and is replaced; that one can be restored from the cache"));
+    }
     files::copy_atomic(wheel, &to).map_err(|error| not_written(&to, &error))?;
     Ok(to)
 }

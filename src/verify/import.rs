@@ -78,7 +78,7 @@ pub fn run(import: &Import<'_>, site: &Site) -> Result<Vec<String>, Problem> {
     env.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
     let modules = import.modules.join(",");
     let spec = CommandSpec::new(import.python.as_str(), import.cwd)
-        .args(["-c", SCRIPT, site.root.as_str(), &modules, import.check.unwrap_or_default()])
+        .args(["-X", "faulthandler", "-c", SCRIPT, site.root.as_str(), &modules, import.check.unwrap_or_default()])
         .env(env);
     let said = process::capture(&spec, LIMIT).map_err(|error| {
         Problem::new("cuwright::verify::import_not_run", Exit::Verify, "the import check could not be run")
@@ -99,6 +99,9 @@ pub fn run(import: &Import<'_>, site: &Site) -> Result<Vec<String>, Problem> {
         None => format!("the import check died ({})", said.status),
     };
     let mut problem = Problem::new("cuwright::verify::import_failed", Exit::Verify, message).why(last.clone());
+    if let Some(reached) = said.stdout.lines().last() {
+        problem = problem.why(format!("before that: {reached}"));
+    }
     if told.len() > 1 {
         problem = problem.why(told[told.len().saturating_sub(8)..told.len() - 1].join("\n"));
     }
