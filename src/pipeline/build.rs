@@ -15,6 +15,7 @@ use crate::domain::problem::{Problem, Problems};
 use crate::plan;
 use crate::report::{Event, Stage, Summary};
 use crate::sys::files;
+use crate::verify::import::Checker;
 
 /// Restores or builds a prepared unit and puts its wheel into `out`.
 ///
@@ -37,9 +38,8 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     let folder = BuildFolder::of(context.cache_root, name, unit.key.as_str());
     let built = compile(context, unit, &folder)?;
     context.stage(name, Stage::Verify, format!("device code and import of {}", file_name(&built.wheel)));
-    let python = &unit.toolchain.python.executable;
-    let variables = plan::of_import(&unit.toolchain, context.env);
-    let verified = verify::wheel(context, &unit.recipe, &unit.archs, python, &variables, &built.wheel)
+    let checker = || built.checker.map_or_else(|| start_checker(context, unit), Ok);
+    let verified = verify::wheel(context, &unit.recipe, &unit.archs, checker, &built.wheel)
         .map_err(|problems| keep_failed(&problems, &folder))?;
     let mut summary = Summary {
         unit: name.to_owned(),
@@ -103,6 +103,11 @@ struct Built {
     wheel: Utf8PathBuf,
     effective: ArchSet,
     seconds: u64,
+    checker: Option<Checker>,
+}
+
+fn start_checker(context: &Context<'_>, unit: &Prepared) -> Result<Checker, Problem> {
+    Checker::start(&unit.toolchain.python.executable, plan::of_import(&unit.toolchain, context.env))
 }
 
 fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Result<Built, Problems> {
@@ -116,8 +121,15 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
     let spec = plan::setup_py(&unit.toolchain, &unit.environment, &folder.source, &folder.dist);
     context.stage(name, Stage::Build, format!("{} jobs ({}); log {}", unit.jobs.count, unit.jobs.why, folder.log));
     let mut watcher = Watcher::new(context, name);
-    let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| watcher.see(&happening))
-        .map_err(|error| not_run(&error, &spec.program))?;
+    let mut checker = None;
+    let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| {
+        watcher.see(&happening);
+        // Importing torch takes seconds; late in a build there is a core to spare for it.
+        if checker.is_none() && watcher.is_past_half() {
+            checker = start_checker(context, unit).ok();
+        }
+    })
+    .map_err(|error| not_run(&error, &spec.program))?;
     match ending {
         Ending::Interrupted => {
             // The folder goes, so that nothing half-made stays behind; the log tells how far it was.
@@ -138,7 +150,7 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
             .why(format!("the log is {}", folder.log))
             .help("run the project's own `setup.py bdist_wheel` and see where it writes")
     })?;
-    Ok(Built { wheel, effective: watcher.effective, seconds: elapsed.as_secs() })
+    Ok(Built { wheel, effective: watcher.effective, seconds: elapsed.as_secs(), checker })
 }
 
 fn not_run(error: &RunError, program: &str) -> Problem {
@@ -189,6 +201,10 @@ impl<'a> Watcher<'a> {
                 self.progress(file, age);
             }
         }
+    }
+
+    fn is_past_half(&self) -> bool {
+        self.done > 0 && self.done * 2 >= self.total
     }
 
     fn read(&mut self, line: &str) {
