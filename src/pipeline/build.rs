@@ -18,6 +18,7 @@ use crate::plan;
 use crate::report::{Event, Stage, Summary};
 use crate::sys::signals::{self, Deferred};
 use crate::sys::{clock, files};
+use crate::verify::import::Checker;
 
 /// How long a rejected wheel or what a killed build left is kept for a look.
 const KEPT: Duration = Duration::from_hours(24);
@@ -49,9 +50,8 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
         let _ = folder.remove();
     })?;
     context.stage(name, Stage::Verify, format!("device code and import of {}", file_name(&built.wheel)));
-    let python = &unit.toolchain.python.executable;
-    let variables = &unit.environment.variables;
-    let verified = verify::wheel(context, &unit.recipe, &unit.archs, python, variables, &built.wheel, &folder.root);
+    let checker = || built.checker.map_or_else(|| start_checker(context, unit), Ok);
+    let verified = verify::wheel(context, &unit.recipe, &unit.archs, checker, &built.wheel, &folder.root);
     if signals::caught() {
         let _ = folder.remove();
         return Err(interrupted(&folder).into());
@@ -77,7 +77,9 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     if !no_cache {
         artifacts.put(context, &unit.key, &built.wheel, unit.inputs.to_json(), &summary);
     }
-    summary.wheel = deliver(&built.wheel, out)?.into_string();
+    // What was built and verified is worth naming even where it cannot be put where it should go.
+    let kept = |problem: Problem| problem.why(format!("the verified wheel is {}", built.wheel));
+    summary.wheel = deliver(context, name, &built.wheel, out).map_err(kept)?.into_string();
     if let Err(error) = folder.remove() {
         context.warn(name, format!("the build folder stays behind: {error}"));
     }
@@ -94,7 +96,7 @@ fn restore(
 ) -> Result<Option<Summary>, Problem> {
     let found = if no_cache { None } else { artifacts.get(context, &unit.recipe.name, &unit.key) };
     let Some(Cached { wheel, summary }) = found else { return Ok(None) };
-    match deliver(&wheel, out) {
+    match deliver(context, &summary.unit, &wheel, out) {
         // Somebody removed it between the look and the copy.
         Err(_) if !wheel.exists() => Ok(None),
         delivered => Ok(Some(Summary { restored: true, wheel: delivered?.into_string(), ..summary })),
@@ -116,8 +118,13 @@ fn check_out(out: &Utf8Path) -> Result<(), Problem> {
     tempfile::tempfile_in(nearest).map(drop).map_err(|error| not_written(out, &error))
 }
 
-fn deliver(wheel: &Utf8Path, out: &Utf8Path) -> Result<Utf8PathBuf, Problem> {
+fn deliver(context: &Context<'_>, unit: &str, wheel: &Utf8Path, out: &Utf8Path) -> Result<Utf8PathBuf, Problem> {
     let to = out.join(file_name(wheel));
+    // The arch set is not part of a wheel's file name, so another build of the same package has the same one.
+    let digest = |path: &Utf8Path| files::sha256_file(path).ok();
+    if to.exists() && digest(&to) != digest(wheel) {
+        context.warn(unit, format!("{to} held another build and is replaced; that one can be restored from the cache"));
+    }
     files::copy_atomic(wheel, &to).map_err(|error| not_written(&to, &error))?;
     Ok(to)
 }
@@ -157,6 +164,11 @@ struct Built {
     wheel: Utf8PathBuf,
     effective: ArchSet,
     seconds: u64,
+    checker: Option<Checker>,
+}
+
+fn start_checker(context: &Context<'_>, unit: &Prepared) -> Result<Checker, Problem> {
+    Checker::start(&unit.toolchain.python.executable, plan::of_import(&unit.toolchain, context.env))
 }
 
 fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Result<Built, Problems> {
@@ -174,8 +186,15 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
     let spec = plan::setup_py(&unit.toolchain, &unit.environment, &folder.source, &folder.dist);
     context.stage(name, Stage::Build, format!("{}; log {}", unit.jobs.why, folder.log));
     let mut watcher = Watcher::new(context, name);
-    let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| watcher.see(&happening))
-        .map_err(|error| not_run(&error, &spec.program))?;
+    let mut checker = None;
+    let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| {
+        watcher.see(&happening);
+        // Importing torch takes seconds; late in a build there is a core to spare for it.
+        if checker.is_none() && watcher.is_past_half() {
+            checker = start_checker(context, unit).ok();
+        }
+    })
+    .map_err(|error| not_run(&error, &spec.program))?;
     match ending {
         Ending::Interrupted => return Err(interrupted(folder).into()),
         Ending::Exited(status) if !status.success() => {
@@ -189,7 +208,7 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
             .why(format!("the log is {}", folder.log))
             .help("run the project's own `setup.py bdist_wheel` and see what it writes to `--dist-dir`")
     })?;
-    Ok(Built { wheel, effective: watcher.effective, seconds: elapsed.as_secs() })
+    Ok(Built { wheel, effective: watcher.effective, seconds: elapsed.as_secs(), checker })
 }
 
 fn not_run(error: &RunError, program: &str) -> Problem {
@@ -247,6 +266,10 @@ impl<'a> Watcher<'a> {
                 self.progress(file, age);
             }
         }
+    }
+
+    fn is_past_half(&self) -> bool {
+        self.done > 0 && self.done * 2 >= self.total
     }
 
     fn read(&mut self, line: &str) {

@@ -126,7 +126,11 @@ fn read(path: &Utf8Path) -> Result<String, Problem> {
 
 /// A text file of at most `largest` bytes. What is no file, a pipe above all, is not opened: that could take for ever.
 fn plain_text(path: &Utf8Path, largest: u64) -> Result<String, String> {
-    let meta = fs::metadata(path).map_err(|error| error.to_string())?;
+    let missing = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound if path.is_symlink() => "it is a link to nothing".to_owned(),
+        _ => error.to_string(),
+    };
+    let meta = path.metadata().map_err(missing)?;
     if !meta.is_file() {
         return Err("it is no file".to_owned());
     }

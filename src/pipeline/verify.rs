@@ -1,7 +1,5 @@
 //! Verifies one wheel: unpack, coverage per file, import. Joins `verify`'s parts with a toolchain.
 
-use std::collections::BTreeMap;
-
 use camino::Utf8Path;
 
 use super::Context;
@@ -21,8 +19,8 @@ pub struct Verified {
     pub import_output: Vec<String>,
 }
 
-/// Verifies `wheel` against `requested` and imports it with `python`, unpacked in a folder `within` the build's own: what
-/// a kill leaves there goes with the rest.
+/// Verifies `wheel` against `requested` and imports it with the Python that `checker` gives, unpacked in a folder `within`
+/// the build's own: what a kill leaves there goes with the rest.
 ///
 /// # Errors
 /// Every violation at once; the import is tried only where the files are right.
@@ -30,8 +28,7 @@ pub fn wheel(
     context: &Context<'_>,
     recipe: &Recipe,
     requested: &ArchSet,
-    python: &Utf8Path,
-    env: &BTreeMap<String, String>,
+    checker: impl FnOnce() -> Result<import::Checker, Problem>,
     wheel: &Utf8Path,
     within: &Utf8Path,
 ) -> Result<Verified, Problems> {
@@ -44,8 +41,6 @@ pub fn wheel(
         context.warn(&recipe.name, warning.as_str());
     }
     Problems::check(judgement.problems)?;
-    let cwd = root.join("cwd");
-    fs_err::create_dir_all(&cwd).map_err(no_scratch)?;
     let derived;
     let modules = if recipe.verify.import.is_empty() {
         derived = import::modules_of(&site);
@@ -53,8 +48,7 @@ pub fn wheel(
     } else {
         &recipe.verify.import
     };
-    let import = import::Import { python, env: env.clone(), modules, check: recipe.verify.check.as_deref(), cwd: &cwd };
-    let import_output = import::run(&import, &site)?;
+    let import_output = import::run(checker()?, &site, modules, recipe.verify.check.as_deref())?;
     Ok(Verified { files: judgement.files, import_output })
 }
 

@@ -61,6 +61,8 @@ pub fn resolve(
     let profiles = raw.targets.profiles.into_iter().map(|(name, p)| (name, Profile { arch: p.arch, gpus: p.gpus }));
     let targets =
         Targets { arch: raw.targets.arch.into_iter().map(Spanned::into_inner).collect(), profiles: profiles.collect() };
+    // In the order of the file, as it is read.
+    found.sort_by_key(|problem| problem.snippet().map(|snippet| snippet.range.start));
     Problems::check(found)?;
     let version = match &source {
         Some(Source::Pypi { version, .. }) => Some(raw.package.version.unwrap_or_else(|| version.clone())),
@@ -262,7 +264,7 @@ mod tests {
             env = { \"A=B\" = \"1\", OK = \"a\\u0000\" }\npass-env = [\"\"]\nclear-env = [\"a b\", \"FINE\"]\n";
         let problems = read(text).unwrap_err();
         let places = problems.iter().map(|p| p.snippet().map(|s| s.text[s.range.clone()].to_owned()).unwrap());
-        assert_eq!(places.collect::<Vec<_>>(), ["\"A=B\"", "\"a\\u0000\"", "\"a b\"", "\"\""]);
+        assert_eq!(places.collect::<Vec<_>>(), ["\"A=B\"", "\"a\\u0000\"", "\"\"", "\"a b\""]);
     }
 
     #[test]

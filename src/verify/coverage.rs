@@ -92,16 +92,16 @@ pub fn judge(verify: &Verify, requested: &ArchSet, found: &[Found]) -> Judgement
     }
     for file in found.iter().filter(|file| named(file)) {
         let applies = |glob: &str| matcher(glob).is_some_and(|glob| glob.is_match(&file.file));
-        let waiver = verify.waivers.iter().find(|candidate| applies(&candidate.file));
+        let waivers: Vec<&Waiver> = verify.waivers.iter().filter(|waiver| applies(&waiver.file)).collect();
         judgement.files.push(FileCoverage {
             file: file.file.clone(),
             found: file.archs.to_string(),
             cubins: file.cubins,
             ptx: file.ptx,
-            waived: waiver.map(|waiver| waiver.reason.clone()),
+            waived: waivers.first().map(|waiver| waiver.reason.clone()),
         });
         judgement.warnings.extend(file.oddities.iter().map(|oddity| format!("{}: {oddity}", file.file)));
-        let gap = missing(requested, &file.archs, waiver);
+        let gap = missing(requested, &file.archs, &waivers);
         if gap.is_empty() {
             continue;
         }
@@ -127,12 +127,12 @@ fn matcher(glob: &str) -> Option<GlobMatcher> {
 }
 
 /// What is requested, not found and not waived.
-fn missing(requested: &ArchSet, found: &ArchSet, waiver: Option<&Waiver>) -> ArchSet {
-    let excused: ArchSet = match waiver {
-        Some(waiver) if waiver.arch == "all" => return ArchSet::new(),
-        Some(waiver) => waiver.arch.parse().unwrap_or_default(),
-        None => ArchSet::new(),
-    };
+fn missing(requested: &ArchSet, found: &ArchSet, waivers: &[&Waiver]) -> ArchSet {
+    if waivers.iter().any(|waiver| waiver.arch == "all") {
+        return ArchSet::new();
+    }
+    let sets = waivers.iter().filter_map(|waiver| waiver.arch.parse::<ArchSet>().ok());
+    let excused = sets.fold(ArchSet::new(), |all, set| all.union(&set));
     let mut missing = ArchSet::new();
     for (arch, form) in requested.iter() {
         let has = found.get(arch).unwrap_or(Form { sass: false, ptx: false });

@@ -8,6 +8,7 @@ mod support;
 
 mod arch;
 mod cli;
+mod consumers;
 mod detect;
 mod real;
 mod tidy;
