@@ -51,6 +51,8 @@ pub(super) fn run(args: &CacheArgs, world: &World<'_>) -> Result<Exit, Problems>
                         format!("no artifact has a key that starts with `{key}`"),
                     )
                     .help("`cuwright cache list` shows the keys");
+                    // What went before is gone, and that must be known.
+                    tell_removed(&all, world);
                     return Err(problem.into());
                 }
                 all.keys.extend(removed.keys);
@@ -73,6 +75,10 @@ fn not_removed(error: &std::io::Error) -> Problem {
 }
 
 fn failed(error: &cache::Error) -> Problem {
+    if matches!(error, cache::Error::BadPrefix { .. }) {
+        let problem = Problem::new("cuwright::usage::cache", Exit::Usage, error.to_string());
+        return problem.help("`cuwright cache list` shows the keys");
+    }
     Problem::new("cuwright::cache::failed", Exit::Cache, "the cache could not do that")
         .why(chain(error))
         .help("check the cache folder's permissions and free space")
@@ -81,10 +87,11 @@ fn failed(error: &cache::Error) -> Problem {
 fn exclusive(store: &Store) -> Result<cache::Guard, Problem> {
     let limit = Duration::from_mins(1);
     let wait = |waited| if waited < limit { Wait::Again } else { Wait::GiveUp };
-    store.lock(STORE_LOCK, Mode::Exclusive, wait).map_err(|error| {
-        Problem::new("cuwright::cache::busy", Exit::Cache, "builds are using the cache")
+    store.lock(STORE_LOCK, Mode::Exclusive, wait).map_err(|error| match error {
+        cache::Error::Busy { .. } => Problem::new("cuwright::cache::busy", Exit::Cache, "builds are using the cache")
             .why(error.to_string())
-            .help("try again when they are done")
+            .help("try again when they are done"),
+        error => failed(&error),
     })
 }
 
@@ -130,10 +137,9 @@ fn list(store: &Store, world: &World<'_>) -> Result<(), Problem> {
             age(used),
         ]);
     }
-    for damaged in &listing.damaged {
-        rows.push(vec![damaged.key.short().to_owned(), format!("damaged: {}", damaged.damage)]);
-    }
-    world.printer.data(&table(&rows));
+    let damaged = |damaged: &cache::Damaged| format!("{}  damaged: {}", damaged.key.short(), damaged.damage);
+    let lines = std::iter::once(table(&rows)).chain(listing.damaged.iter().map(damaged));
+    world.printer.data(&lines.collect::<Vec<_>>().join("\n"));
     Ok(())
 }
 

@@ -68,6 +68,9 @@ pub(super) fn existing(root: &Utf8Path, lock: &str, python: &Python) -> Option<E
     manifest(&folder)?;
     let lease = Lock::shared(&lock_path(&folder)).ok()?;
     let manifest = manifest(&folder)?;
+    if !is_whole(&folder, &manifest) {
+        return None;
+    }
     let found = Environment {
         python: folder.join("bin/python"),
         cuda_home: folder.join("cuda"),
@@ -77,10 +80,15 @@ pub(super) fn existing(root: &Utf8Path, lock: &str, python: &Python) -> Option<E
         fresh: false,
         lease,
     };
-    let whole = found.python.exists() && found.cuda_home.join("bin/nvcc").exists() && found.site.exists();
     // The mtime says when it was last used; where it cannot be set, only a listing is less exact.
     let _ = fs::File::open(found.root.join(MANIFEST)).and_then(|file| file.file().set_modified(clock::now()));
-    whole.then_some(found)
+    Some(found)
+}
+
+/// Whether what every build needs is there; `make` makes it anew where it is not.
+fn is_whole(folder: &Utf8Path, manifest: &Manifest) -> bool {
+    let needed = ["bin/python", "cuda/bin/nvcc"].map(|path| folder.join(path));
+    needed.iter().all(|path| path.exists()) && manifest.site.join("torch").exists()
 }
 
 /// Makes the environment of a lock, or waits for whoever makes it.
@@ -96,7 +104,7 @@ pub(super) fn make(
     let disk = |error: io::Error| faults::disk(folder.as_str(), &error);
     let alone =
         Lock::exclusive(&lock_path(&folder), || watch(Event::Waiting { digest: digest.clone() })).map_err(disk)?;
-    let whole = manifest(&folder).is_some_and(|manifest| manifest.site.exists()) && folder.join("bin/python").exists();
+    let whole = manifest(&folder).is_some_and(|manifest| is_whole(&folder, &manifest));
     if !whole {
         files::remove_tree(&folder).map_err(disk)?;
         if let Err(problem) = fill(tool, lock, request, &folder, &digest, &alone, watch) {

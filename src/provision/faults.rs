@@ -14,8 +14,9 @@ const SHOWN: usize = 8;
 const WIDTH: usize = 300;
 
 /// What uv's or pip's words mean, the most telling first.
-const SIGNS: [(Kind, &[&str]); 5] = [
+const SIGNS: [(Kind, &[&str]); 6] = [
     (Kind::Disk, &["No space left on device", "os error 28", "Disk quota exceeded", "os error 122"]),
+    (Kind::Folder, &["Failed to initialize cache", "Permission denied", "Read-only file system"]),
     (Kind::Hash, &["Hash mismatch", "DO NOT MATCH THE HASHES"]),
     (Kind::Offline, &["network was disabled", "network connectivity is disabled", "`--offline`"]),
     (
@@ -41,6 +42,7 @@ const SIGNS: [(Kind, &[&str]); 5] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Disk,
+    Folder,
     Hash,
     Offline,
     Network,
@@ -52,6 +54,8 @@ enum Kind {
 pub(super) fn uv_failed(what: &str, said: &[String]) -> Problem {
     let problem = match kind(said) {
         Kind::Disk => problem("cuwright::provision::disk_full", "the disk is full").help(DISK),
+        Kind::Folder => problem("cuwright::provision::cache_folder", format!("{} could not write its files", task(what)))
+            .help("make the cache folder writable, or name another one with CUWRIGHT_CACHE_DIR"),
         Kind::Hash => problem("cuwright::provision::hash", "a downloaded package is not the one that was resolved")
             .help("try again; if it stays, the index serves changed files: ask who runs it"),
         Kind::Offline => problem("cuwright::provision::offline", format!("{} needs packages that are not stored here", task(what)))
@@ -81,6 +85,8 @@ pub(super) fn pip(said: &[String]) -> Problem {
     let install = "install uv and put it on PATH";
     let problem = match kind(said) {
         Kind::Disk => problem("cuwright::provision::disk_full", "the disk is full").help(DISK),
+        Kind::Folder => problem("cuwright::provision::cache_folder", "fetching uv could not write its files")
+            .help("make the cache folder writable, or name another one with CUWRIGHT_CACHE_DIR"),
         Kind::Hash => {
             problem("cuwright::provision::hash", "the uv that the index serves is not the pinned one").help(install)
         }
@@ -181,6 +187,7 @@ mod tests {
         assert_eq!(code("× No solution found when resolving dependencies:"), "cuwright::provision::unresolvable");
         assert_eq!(code("Packages were unavailable because the network was disabled."), "cuwright::provision::offline");
         assert_eq!(code("Hash mismatch for `x==1`"), "cuwright::provision::hash");
+        assert_eq!(code("cause: failed to open file `x`: Permission denied"), "cuwright::provision::cache_folder");
         assert_eq!(code("panicked"), "cuwright::provision::uv_failed");
     }
 
