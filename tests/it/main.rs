@@ -7,8 +7,12 @@
 mod support;
 
 mod arch;
+mod build;
+mod cache;
 mod cli;
 mod consumers;
 mod detect;
 mod real;
+mod recipe;
 mod tidy;
+mod toolchain;

@@ -2,61 +2,21 @@
 //!
 //! One cache folder serves all of these tests, so the toolchain is provisioned once. The first run needs a network.
 
-use std::io::Read as _;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
-
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::support::{Said, Sandbox, project};
-
-/// The cache folder shared by the tests of this file; kept between runs.
-fn cache() -> Utf8PathBuf {
-    Utf8PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache")
-}
-
-/// A sandbox with a copy of the example in a folder that build systems stumble over.
-fn sandbox() -> (Sandbox, Utf8PathBuf) {
-    let passed = ["PATH", "SSL_CERT_FILE", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "HTTPS_PROXY", "PIP_CERT"];
-    let mut sandbox = Sandbox::new().var("CUWRIGHT_CACHE_DIR", cache().as_str());
-    for name in passed {
-        if let Ok(value) = std::env::var(name) {
-            sandbox = sandbox.var(name, &value);
-        }
-    }
-    let tree = sandbox.work().join("héllo ext");
-    copy(&project("examples/hello_ext"), &tree);
-    (sandbox, tree)
-}
-
-fn copy(from: &Utf8Path, to: &Utf8Path) {
-    for entry in walkdir::WalkDir::new(from) {
-        let entry = entry.unwrap();
-        let path = Utf8Path::from_path(entry.path()).unwrap();
-        let target = to.join(path.strip_prefix(from).unwrap());
-        if entry.file_type().is_dir() {
-            fs_err::create_dir_all(&target).unwrap();
-        } else {
-            fs_err::copy(path, &target).unwrap();
-        }
-    }
-}
+use crate::support::Sandbox;
+use crate::support::real::{Running, artifact, cache, example, sandbox, stamp, wait_for};
 
 /// Makes this test's source differ from every other run's, so that nothing is in the cache.
 fn make_unique(tree: &Utf8Path) {
-    let stamp = format!("{:?}", (std::process::id(), std::time::SystemTime::now()));
     let text = fs_err::read_to_string(tree.join("csrc/bind.cpp")).unwrap();
-    fs_err::write(tree.join("csrc/bind.cpp"), format!("{text}// {stamp}\n")).unwrap();
-}
-
-fn artifact(said: &Said) -> serde_json::Value {
-    let messages = said.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    messages.into_iter().find(|message| message["reason"] == "artifact").expect("an artifact message")
+    fs_err::write(tree.join("csrc/bind.cpp"), format!("{text}// {}\n", stamp())).unwrap();
 }
 
 #[test]
 fn a_wheel_is_built_verified_restored_and_kept_apart_by_arch_set() {
-    let (sandbox, tree) = sandbox();
+    let sandbox = sandbox();
+    let tree = example(&sandbox);
     make_unique(&tree);
     let before = listing(&tree);
     set_read_only(&tree, true);
@@ -88,8 +48,8 @@ fn a_wheel_is_built_verified_restored_and_kept_apart_by_arch_set() {
 
     // Another set is another key; two at once compile once; the first is not lost.
     let other = ["build", tree.as_str(), "--arch", "8.6;9.0+PTX", "--json"];
-    let (one, two) = (start(&sandbox, &other), start(&sandbox, &other));
-    let said = [finish(one), finish(two)].map(|said| artifact(&said));
+    let both = [Running::start(sandbox.command(&other)), Running::start(sandbox.command(&other))];
+    let said = both.map(|running| artifact(&running.finish().assert_code(0)));
     assert_eq!(said.iter().filter(|said| said["restored"] == true).count(), 1, "{said:#?}");
     assert_eq!(said[0]["key"], said[1]["key"]);
     assert_ne!(said[0]["key"], first["key"]);
@@ -118,7 +78,8 @@ fn a_wheel_is_built_verified_restored_and_kept_apart_by_arch_set() {
 
 #[test]
 fn a_silent_cpu_only_build_fails_verification() {
-    let (sandbox, tree) = sandbox();
+    let sandbox = sandbox();
+    let tree = example(&sandbox);
     make_unique(&tree);
     let recipe = fs_err::read_to_string(tree.join("cuwright.toml")).unwrap();
     fs_err::write(tree.join("cuwright.toml"), recipe.replace("env = { FORCE_CUDA = \"1\" }\n", "")).unwrap();
@@ -133,71 +94,56 @@ fn a_silent_cpu_only_build_fails_verification() {
 
 #[test]
 fn a_killed_build_leaves_nothing_that_the_next_one_could_take() {
-    let (sandbox, tree) = sandbox();
+    let sandbox = sandbox();
+    let tree = example(&sandbox);
     make_unique(&tree);
     let args = ["build", tree.as_str(), "--arch", "9.0", "--json"];
-    let mut child = start(&sandbox, &args);
-    wait_for_compilers(&cache(), &mut child);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let running = compiling(&sandbox, &args).0;
+    running.signal("-KILL");
+    running.finish();
     let said = artifact(&sandbox.run(&args).assert_code(0));
     assert_eq!((&said["restored"], &said["files"][0]["found"]), (&false.into(), &"9.0".into()));
 }
 
 #[test]
 fn an_interrupted_build_stops_its_compilers_and_says_so() {
-    let (sandbox, tree) = sandbox();
+    let sandbox = sandbox();
+    let tree = example(&sandbox);
     make_unique(&tree);
-    let mut child = start(&sandbox, &["build", tree.as_str(), "--arch", "9.0"]);
-    wait_for_compilers(&cache(), &mut child);
-    let key = working_key(&cache(), &tree).unwrap_or_default();
-    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    let said = finish(child).assert_code(130);
-    assert!(said.stderr.contains("error[cuwright::build::interrupted]"), "{}", said.stderr);
-    assert!(!key.is_empty() && !cache().join("build-v1").join(key).exists());
+    let (running, folder) = compiling(&sandbox, &["build", tree.as_str(), "--arch", "9.0", "--json"]);
+    running.signal("-INT");
+    let said = running.finish().assert_code(130);
+    assert!(said.stdout.contains("cuwright::build::interrupted"), "{}", said.stdout);
+    assert!(!folder.exists() && working_in(&folder).is_empty());
 }
 
 #[test]
 fn a_source_error_is_shown_instead_of_the_traceback_behind_it() {
-    let (sandbox, tree) = sandbox();
-    fs_err::write(tree.join("csrc/square.cu"), "int broken( {}\n").unwrap();
+    let sandbox = sandbox();
+    let tree = example(&sandbox);
+    fs_err::write(tree.join("csrc/square.cu"), "int broken = nothing;\n").unwrap();
+    fs_err::write(tree.join("csrc/bind.cpp"), "").unwrap();
     let said = sandbox.run(&["build", tree.as_str(), "--arch", "9.0"]).assert_code(13);
-    assert!(said.stderr.contains("square.cu(1): error:"), "{}", said.stderr);
-    assert!(said.stderr.contains("the whole log is"), "{}", said.stderr);
+    assert!(said.stderr.contains("square.cu(1): error: identifier \"nothing\" is undefined"), "{}", said.stderr);
+    assert!(said.stderr.contains("the whole log is") && !said.stderr.contains("Traceback"), "{}", said.stderr);
 }
 
-fn start(sandbox: &Sandbox, args: &[&str]) -> Child {
-    sandbox.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+/// A build whose compilers work, and its folder.
+fn compiling(sandbox: &Sandbox, args: &[&str]) -> (Running, Utf8PathBuf) {
+    let mut running = Running::start(sandbox.command(args));
+    let folder = running.folder();
+    wait_for("a compiler", || working_in(&folder).iter().any(|line| line.contains(".cu")));
+    (running, folder)
 }
 
-fn finish(child: Child) -> Said {
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-}
-
-/// Folder names of builds whose processes run now.
-fn working_key(cache: &Utf8Path, _tree: &Utf8Path) -> Option<String> {
-    let folders = cache.join("build-v1").canonicalize_utf8().ok()?;
-    let processes = Utf8Path::new("/proc").read_dir_utf8().unwrap().filter_map(Result::ok);
-    let folder = processes.filter_map(|entry| fs_err::read_link(entry.path().join("cwd")).ok()).find_map(|cwd| {
-        let inside = cwd.strip_prefix(&folders).ok()?.components().next()?;
-        Some(inside.as_os_str().to_string_lossy().into_owned())
-    });
-    folder.filter(|key| cache.join("build-v1").join(key).join("src/build").exists())
-}
-
-fn wait_for_compilers(cache: &Utf8Path, child: &mut Child) {
-    let start = Instant::now();
-    while working_key(cache, cache).is_none() {
-        if let Some(status) = child.try_wait().unwrap() {
-            let mut text = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-            panic!("ended early with {status}: {text}");
-        }
-        assert!(start.elapsed() < Duration::from_mins(10), "no compiler was started");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+/// Command lines of the processes that work in a folder.
+fn working_in(folder: &Utf8Path) -> Vec<String> {
+    let processes = Utf8Path::new("/proc").read_dir_utf8().unwrap().flatten();
+    let inside = |process: &camino::Utf8DirEntry| {
+        fs_err::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder.as_std_path()))
+    };
+    let line = |process: camino::Utf8DirEntry| fs_err::read(process.path().join("cmdline")).ok();
+    processes.filter(inside).filter_map(line).map(|line| String::from_utf8_lossy(&line).into_owned()).collect()
 }
 
 /// A PATH whose compilers and Python leave a line in `log` when started.

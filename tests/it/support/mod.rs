@@ -1,5 +1,7 @@
 //! A folder of its own for every test, and the real `cuwright` in it with an environment that nothing leaks into.
 
+pub mod real;
+
 use std::process::{Command, Output};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -18,17 +20,38 @@ pub struct Said {
 }
 
 impl Said {
-    /// Both streams and the exit code, with folders and versions of this machine replaced, for snapshots.
+    pub fn of(mut command: Command) -> Self {
+        command.output().unwrap().into()
+    }
+
+    /// Both streams and the exit code, with folders, versions, digests and times replaced, for snapshots.
     pub fn shown(&self, sandbox: &Sandbox) -> String {
         let text = format!("exit {:?}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr);
-        text.replace(sandbox.root().as_str(), "[ROOT]")
+        let text = text
+            .replace(sandbox.root().as_str(), "[ROOT]")
+            .replace(env!("CARGO_TARGET_TMPDIR"), "[TMP]")
             .replace(env!("CARGO_MANIFEST_DIR"), "[PROJECT]")
-            .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
+            .replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
+        // Keys and digests are the only long runs of hex digits.
+        let mut shown = String::new();
+        for word in text.split_inclusive(|c: char| !c.is_ascii_hexdigit()) {
+            let digits = word.trim_end_matches(|c: char| !c.is_ascii_hexdigit());
+            shown.push_str(if digits.len() >= 12 { "[DIGEST]" } else { digits });
+            shown.push_str(&word[digits.len()..]);
+        }
+        shown
     }
 
     pub fn assert_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
+    }
+}
+
+impl From<Output> for Said {
+    fn from(Output { status, stdout, stderr }: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Self { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
     }
 }
 
@@ -76,9 +99,7 @@ impl Sandbox {
     }
 
     pub fn run(&self, args: &[&str]) -> Said {
-        let Output { status, stdout, stderr } = self.command(args).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Said { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+        Said::of(self.command(args))
     }
 }
 
