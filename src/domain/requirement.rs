@@ -91,9 +91,6 @@ pub fn normalise(name: &str) -> String {
 /// A version range as a person writes it: PEP 440 specifiers, or a bare version for "this release".
 pub fn range(text: &str) -> Result<VersionSpecifiers, String> {
     let text = text.trim();
-    if text.starts_with(|c: char| c.is_alphabetic()) {
-        return Err("it starts with a letter".to_owned());
-    }
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return specifiers(text);
     }
@@ -101,7 +98,11 @@ pub fn range(text: &str) -> Result<VersionSpecifiers, String> {
     specifiers(&if exact { format!("=={text}") } else { format!("=={text}.*") })
 }
 
-fn specifiers(text: &str) -> Result<VersionSpecifiers, String> {
+/// PEP 440 specifiers; what is wrong with them is told in a few words.
+pub fn specifiers(text: &str) -> Result<VersionSpecifiers, String> {
+    if text.trim_start().starts_with(|c: char| c.is_alphabetic()) {
+        return Err("it starts with a letter".to_owned());
+    }
     let first_line = |error: String| {
         let line = error.lines().next().unwrap_or_default();
         let line = line.strip_prefix("Failed to parse version: ").unwrap_or(line).trim_end_matches(':');

@@ -244,14 +244,13 @@ struct Watcher<'a> {
     effective: ArchSet,
     done: u32,
     total: u32,
-    file: String,
     seconds: u64,
 }
 
 impl<'a> Watcher<'a> {
     fn new(context: &'a Context<'a>, unit: &'a str) -> Self {
-        let (cause, effective, file) = (Finder::default(), ArchSet::new(), "setup.py".to_owned());
-        Self { context, unit, cause, effective, done: 0, total: 0, file, seconds: 0 }
+        let (cause, effective) = (Finder::default(), ArchSet::new());
+        Self { context, unit, cause, effective, done: 0, total: 0, seconds: 0 }
     }
 
     fn see(&mut self, happening: &Happening<'_>) {
@@ -262,7 +261,8 @@ impl<'a> Watcher<'a> {
             }
             Happening::Tick { seconds, oldest } => {
                 self.seconds = *seconds;
-                let (file, age) = oldest.clone().unwrap_or_else(|| (self.file.clone(), self.seconds));
+                // Where no compiler runs, setup.py itself links, copies or packs.
+                let (file, age) = oldest.clone().unwrap_or_else(|| ("setup.py".to_owned(), self.seconds));
                 self.progress(file, age);
             }
         }
@@ -279,7 +279,6 @@ impl<'a> Watcher<'a> {
         if let Some(step) = ninja::step(line) {
             (self.done, self.total) = (step.done, step.total);
             if let Some(source) = ninja::source(step.command) {
-                self.file.clone_from(&source);
                 self.progress(source, 0);
             }
         }

@@ -234,9 +234,10 @@ pub fn choose(context: &Context<'_>, recipe: &Recipe, request: &Request) -> Resu
 }
 
 fn not_a_range(flag: &str, text: &str, why: &str) -> Problem {
+    let (one, range) = if flag == "--cuda" { ("13.0", ">=12.4,<13") } else { ("2.11.0", ">=2.6,<3") };
     Problem::new("cuwright::usage::version_range", Exit::Usage, format!("`{flag} {text}` names no version"))
         .why(why)
-        .help(format!("write a version or a range: `{flag} 13.0`, `{flag} \">=12.4,<13\"`"))
+        .help(format!("write a version or a range: `{flag} {one}`, `{flag} \"{range}\"`"))
 }
 
 fn not_a_requirement(text: &str, why: &str) -> Problem {

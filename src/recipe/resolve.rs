@@ -2,7 +2,6 @@
 
 use std::str::FromStr as _;
 
-use pep440_rs::VersionSpecifiers;
 use toml::Spanned;
 
 use super::parse::Document;
@@ -12,6 +11,7 @@ use super::{Backend, Build, Patch, Profile, Recipe, Source, Targets, ToolchainNe
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
+use crate::domain::requirement::specifiers;
 
 /// setuptools 81 and later lack `pkg_resources`, which many setup.py files still import.
 pub(super) const DEFAULT_BUILD_REQUIRES: [&str; 3] = ["setuptools<81", "wheel", "ninja"];
@@ -161,8 +161,7 @@ impl Judge<'_> {
 
     fn range(&mut self, range: Option<&Spanned<String>>) -> String {
         let Some(range) = range else { return String::new() };
-        if let Err(error) = VersionSpecifiers::from_str(range.get_ref()) {
-            let why = error.to_string().lines().next().unwrap_or_default().to_owned();
+        if let Err(why) = specifiers(range.get_ref()) {
             let message = format!("`{}` is no version range: {why}", range.get_ref());
             self.refuse(range, "here", message, "write a range like `>=2.0,<3`, or `==2.11.0`");
         }

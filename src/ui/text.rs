@@ -6,6 +6,8 @@ use crate::report::{Event, FileCoverage, Summary};
 
 /// Seconds between two progress lines where nothing can be redrawn.
 const HEARTBEAT: u64 = 15;
+/// Characters shown of a file name.
+const WIDEST: usize = 36;
 
 /// Keeps what is needed to turn a stream of events into text.
 #[derive(Debug)]
@@ -52,7 +54,10 @@ impl Text {
 
     fn progress(&mut self, done: u32, total: u32, file: &str, file_seconds: u64, seconds: u64) -> String {
         let steps = if total == 0 { String::new() } else { format!("[{done}/{total}] ") };
-        let text = format!("{steps}{} {}", visible(file), clock(file_seconds));
+        // A line that wraps cannot be redrawn, and the end of a long name tells it from its like.
+        let skipped = file.chars().count().saturating_sub(WIDEST);
+        let file: String = visible(file).chars().skip(skipped).collect();
+        let text = format!("{steps}{file} {}", clock(file_seconds));
         if self.settings.live {
             self.live = true;
             return format!("\r\u{1b}[2K{:>12} {text}  (total {})", "", clock(seconds));

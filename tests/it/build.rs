@@ -38,7 +38,6 @@ fn whatever_setup_py_does_wrong_is_told_and_cleared_away() {
         ("own_words", "raise SystemExit('this needs a licence')\n".to_owned(), 13),
         ("silence", "raise SystemExit(1)\n".to_owned(), 13),
         ("death", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n".to_owned(), 13),
-        ("question", "input('licence? ')\n".to_owned(), 13),
         ("no_wheel", "\n".to_owned(), 13),
         ("two_wheels", format!("{put}put('a-1-py3-none-any.whl')\nput('b-1-py3-none-any.whl')\n"), 13),
         ("no_zip", format!("{put}put('a-1-py3-none-any.whl')\n"), 14),
@@ -52,6 +51,12 @@ fn whatever_setup_py_does_wrong_is_told_and_cleared_away() {
         assert_eq!(build_folder(&key).exists(), code == 14, "{name}");
         let _ = fs_err::remove_dir_all(build_folder(&key));
     }
+}
+
+#[test]
+fn nobody_is_asked_anything() {
+    let said = refused(&tree("input('licence? ')\n", ""), 13);
+    assert!(said.stderr.contains("EOFError"), "{}", said.stderr);
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn every_mistake_in_a_recipe_is_shown_at_its_place() {
         ("unquoted_arch", format!("{HEAD}{tail}[targets]\narch = [10.0]\n")),
         ("unquoted_variable", format!("{HEAD}{tail}[build]\nenv = {{ FORCE_CUDA = 1 }}\n")),
         ("no_list", format!("{HEAD}{tail}[targets]\narch = \"9.0\"\n")),
-        ("wrong_type", format!("{HEAD}source = 3\n")),
+        ("wrong_type", format!("toolchain = 3\n{HEAD}{tail}")),
         ("requirement", format!("{HEAD}{tail}[toolchain]\nbuild-requires = [\"two words\"]\n")),
         (
             "many_wrong_values",
