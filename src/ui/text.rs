@@ -36,7 +36,9 @@ impl Text {
         };
         let body = match event {
             Event::Start { .. } | Event::Finish { .. } | Event::Error(_) => return String::new(),
-            Event::Stage { .. } | Event::Note { .. } | Event::Progress { .. } if quiet => return String::new(),
+            Event::Stage { .. } | Event::Note { .. } | Event::Progress { .. } | Event::Artifact(_) if quiet => {
+                return String::new();
+            }
             Event::Note { .. } if !self.settings.verbose => return String::new(),
             Event::Stage { stage, text, .. } => line(stage.verb(), PLAIN, text),
             Event::Note { text, .. } => line("note", PLAIN, text),
@@ -44,7 +46,6 @@ impl Text {
             Event::Progress { done, total, file, file_seconds, seconds, .. } => {
                 return self.progress(*done, *total, file, *file_seconds, *seconds);
             }
-            Event::Artifact(summary) if quiet => line("Verified", GOOD, &summary.wheel),
             Event::Artifact(summary) => {
                 line(if summary.restored { "Restored" } else { "Verified" }, GOOD, &table(summary))
             }
