@@ -33,7 +33,7 @@ import sys
 stage = "torch"
 try:
     import importlib, json, os
-    os.nice(5)
+    os.nice(10)
     import torch
     site, modules, check = json.loads(sys.stdin.readline())
     sys.path.insert(0, site)
