@@ -59,7 +59,7 @@ impl Sandbox {
     pub fn new() -> Self {
         let root = tempfile::Builder::new().prefix("cuwright-it-").tempdir().unwrap();
         let sandbox = Self { root, variables: Vec::new() };
-        for folder in ["home", "work"] {
+        for folder in ["home", "here"] {
             fs_err::create_dir_all(sandbox.root().join(folder)).unwrap();
         }
         sandbox
@@ -70,7 +70,7 @@ impl Sandbox {
     }
 
     pub fn work(&self) -> Utf8PathBuf {
-        self.root().join("work")
+        self.root().join("here")
     }
 
     pub fn file(&self, name: &str, text: &str) -> &Self {
