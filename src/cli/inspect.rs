@@ -1,4 +1,4 @@
-//! `inspect` and `verify`: questions about finished files.
+//! `inspect`: the GPU code in finished files.
 
 use camino::Utf8PathBuf;
 use clap::Args;
@@ -15,18 +15,4 @@ pub struct InspectArgs {
     /// Search sections where no loader looks, too
     #[arg(long)]
     pub scan_all: bool,
-}
-
-/// Arguments of `verify`.
-#[derive(Debug, Args)]
-pub struct VerifyArgs {
-    /// Wheels or libraries
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<Utf8PathBuf>,
-    /// Archs that every file must hold, such as "8.6;9.0+PTX"
-    #[arg(long, short, value_name = "LIST", required = true)]
-    pub expect: String,
-    /// Archs beyond the expected ones fail, too
-    #[arg(long)]
-    pub strict: bool,
 }

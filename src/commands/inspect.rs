@@ -1,38 +1,39 @@
-//! `inspect` and `verify` on finished files; neither needs a toolkit.
+//! `inspect`: the GPU code of finished files, without a toolkit.
 
 use fatbin::{Contents, Entry, Extractor, Kind, Limits, Listing, Options};
 use serde_json::{Value, json};
 
 use super::World;
-use crate::cli::inspect::{InspectArgs, VerifyArgs};
-use crate::domain::arch::ArchSet;
+use crate::cli::inspect::InspectArgs;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
-use crate::targets;
 use crate::ui::style::{bytes, count, table};
+use crate::verify::input;
 use crate::verify::site::ExtensionFile;
-use crate::verify::{coverage, files};
 
 pub(super) fn inspect(args: &InspectArgs, world: &World<'_>) -> Result<Exit, Problems> {
     let mut problems = Vec::new();
     let mut documents = Vec::new();
     for path in &args.files {
-        let opened = match files::open(&world.env.absolute(path), path.as_str()) {
+        let opened = match input::open(&world.env.absolute(path), path.as_str()) {
             Ok(opened) => opened,
             Err(problem) => {
                 problems.push(problem);
                 continue;
             }
         };
-        for file in &opened.files {
-            match one(file, args) {
-                Ok(document) if world.json() => documents.push(document),
-                Ok(document) => world.printer.data(&text(&document)),
-                Err(problem) => problems.push(problem),
+        for input in &opened {
+            for file in &input.files {
+                let shown = ExtensionFile { name: input.label(file), path: file.path.clone() };
+                match one(&shown, args) {
+                    Ok(document) if world.json() => documents.push(document),
+                    Ok(document) => world.printer.data(&text(&document)),
+                    Err(problem) => problems.push(problem),
+                }
             }
-        }
-        if opened.files.is_empty() && !world.json() {
-            world.printer.data(&format!("{path}: no extension file inside"));
+            if input.files.is_empty() && !world.json() {
+                world.printer.data(&format!("{}: no extension file inside", input.name));
+            }
         }
     }
     if world.json() {
@@ -163,55 +164,4 @@ fn spread(rows: &[Vec<String>]) -> String {
     let line =
         |row: &Vec<String>| if row.len() > 1 { columns.next().unwrap_or_default().to_owned() } else { row[0].clone() };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-pub(super) fn verify(args: &VerifyArgs, world: &World<'_>) -> Result<Exit, Problems> {
-    let expected = targets::literal("--expect", &args.expect)?;
-    let mut problems = Vec::new();
-    let mut documents = Vec::new();
-    for path in &args.files {
-        let opened = match files::open(&world.env.absolute(path), path.as_str()) {
-            Ok(opened) => opened,
-            Err(problem) => {
-                problems.push(problem);
-                continue;
-            }
-        };
-        let mut found = Vec::new();
-        for file in &opened.files {
-            match coverage::read(file) {
-                Ok(file) => found.push(file),
-                Err(problem) => problems.push(problem),
-            }
-        }
-        let judgement = coverage::judge(&crate::recipe::Verify::default(), &expected, &found);
-        if args.strict {
-            problems.extend(found.iter().filter_map(|file| extra(file, &expected)));
-        }
-        documents.push(json!({ "file": path.as_str(), "ok": judgement.problems.is_empty(), "files": judgement.files }));
-        if !world.json() {
-            for file in &judgement.files {
-                let holds = if file.found.is_empty() { "no device code" } else { &file.found };
-                world.printer.data(&format!("{}: found {holds}; expected {expected}", file.file));
-            }
-        }
-        problems.extend(judgement.problems);
-        for warning in judgement.warnings {
-            world.printer.event(&crate::report::Event::Warning { unit: None, text: warning });
-        }
-    }
-    if world.json() {
-        world.printer.data(&serde_json::to_string_pretty(&documents).unwrap_or_default());
-    }
-    Problems::check(problems)?;
-    Ok(Exit::Ok)
-}
-
-fn extra(file: &coverage::Found, expected: &ArchSet) -> Option<Problem> {
-    let extra = file.archs.filter(|arch, _| expected.get(arch).is_none());
-    (!extra.is_empty()).then(|| {
-        Problem::new("cuwright::verify::extra_arch", Exit::Verify, format!("{} also holds {extra}", file.file))
-            .why(format!("expected {expected}, found {}, and `--strict` is set", file.archs))
-            .help("add the archs to `--expect`, or build without them")
-    })
 }

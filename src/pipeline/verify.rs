@@ -10,6 +10,7 @@ use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::recipe::Recipe;
 use crate::report::FileCoverage;
+use crate::verify::found::{self, Depth, Found};
 use crate::verify::{coverage, import, site};
 
 /// What a verified wheel showed.
@@ -36,7 +37,8 @@ pub fn wheel(
     let scratch = tempfile::Builder::new().prefix("cuwright-verify-").tempdir().map_err(no_scratch)?;
     let root = Utf8Path::from_path(scratch.path()).ok_or_else(|| no_scratch("its path is not UTF-8"))?;
     let site = site::unpack(wheel, &root.join("site"))?;
-    let found = site.extensions.iter().map(coverage::read).collect::<Result<Vec<_>, _>>()?;
+    let read = |file| found::read(file, &file.name, Depth::Headers).map(|found| Found { in_wheel: true, ..found });
+    let found = site.extensions.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let judgement = coverage::judge(&recipe.verify, requested, &found);
     for warning in &judgement.warnings {
         context.warn(&recipe.name, warning.as_str());
@@ -51,7 +53,14 @@ pub fn wheel(
     } else {
         &recipe.verify.import
     };
-    let import = import::Import { python, env: env.clone(), modules, check: recipe.verify.check.as_deref(), cwd: &cwd };
+    let import = import::Import {
+        python,
+        env: env.clone(),
+        modules,
+        check: recipe.verify.check.as_deref(),
+        cwd: &cwd,
+        with_torch: true,
+    };
     let import_output = import::run(&import, &site)?;
     Ok(Verified { files: judgement.files, import_output })
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 
-use super::site::Site;
+use super::input::{Opened, Shape};
+use super::site::{ExtensionFile, Site};
 use crate::domain::command::CommandSpec;
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
@@ -27,6 +28,8 @@ pub struct Import<'a> {
     pub check: Option<&'a str>,
     /// Empty folder to run in.
     pub cwd: &'a Utf8Path,
+    /// Whether torch is imported first.
+    pub with_torch: bool,
 }
 
 /// Importing torch and a large extension from a cold disk may take minutes.
@@ -34,11 +37,12 @@ const LIMIT: Duration = Duration::from_mins(10);
 
 const SCRIPT: &str = r#"
 import importlib, os, sys
-site, modules, check = sys.argv[1], sys.argv[2].split(","), sys.argv[3]
+site, modules, check, torch = sys.argv[1], sys.argv[2].split(","), sys.argv[3], sys.argv[4]
 sys.path.insert(0, site)
 stage = "torch"
 try:
-    import torch
+    if torch:
+        import torch
     for name in filter(None, modules):
         stage = name
         module = importlib.import_module(name)
@@ -54,6 +58,23 @@ except BaseException as error:
     print(f"\ncuwright-failed-at {stage}", file=sys.stderr)
     sys.exit(1)
 "#;
+
+/// The folder that the modules of an input are imported from. A bare file is found below the package it lies in.
+pub fn site_of(opened: &Opened) -> Site {
+    if opened.shape != Shape::File {
+        return Site { root: opened.root.clone(), extensions: opened.files.clone() };
+    }
+    let mut root = opened.root.as_path();
+    while root.join("__init__.py").exists() {
+        let Some(above) = root.parent() else { break };
+        root = above;
+    }
+    let within = |file: &ExtensionFile| {
+        let name = file.path.strip_prefix(root).unwrap_or(&file.path).to_string();
+        ExtensionFile { name, path: file.path.clone() }
+    };
+    Site { root: root.to_owned(), extensions: opened.files.iter().map(within).collect() }
+}
 
 /// Modules of extension files, as they would be imported.
 pub fn modules_of(site: &Site) -> Vec<String> {
@@ -77,8 +98,9 @@ pub fn run(import: &Import<'_>, site: &Site) -> Result<Vec<String>, Problem> {
     let mut env = import.env.clone();
     env.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
     let modules = import.modules.join(",");
+    let torch = if import.with_torch { "torch" } else { "" };
     let spec = CommandSpec::new(import.python.as_str(), import.cwd)
-        .args(["-c", SCRIPT, site.root.as_str(), &modules, import.check.unwrap_or_default()])
+        .args(["-c", SCRIPT, site.root.as_str(), &modules, import.check.unwrap_or_default(), torch])
         .env(env);
     let said = process::capture(&spec, LIMIT).map_err(|error| {
         Problem::new("cuwright::verify::import_not_run", Exit::Verify, "the import check could not be run")
@@ -121,7 +143,6 @@ fn mends(problem: Problem, last: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use super::super::site::ExtensionFile;
     use super::*;
 
     #[test]

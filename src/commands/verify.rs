@@ -1,0 +1,86 @@
+//! `verify`: asks the judge and shows what it found, as text, JSON and JUnit.
+
+use super::World;
+use crate::cli::verify::VerifyArgs;
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems};
+use crate::pipeline::judge::{self, Question};
+use crate::report::Event;
+use crate::sys::files::write_atomic;
+use crate::ui::style::table;
+use crate::verify::junit;
+use crate::verify::outcome::{File, Input, Level, Outcome};
+
+pub(super) fn verify(args: &VerifyArgs, world: &World<'_>) -> Result<Exit, Problems> {
+    let question = Question {
+        files: args.files.clone(),
+        package: args.package.clone(),
+        expect: args.expect.clone(),
+        strict: args.strict,
+        runs_on: args.runs_on.clone(),
+        driver: args.driver.clone(),
+        recipe: args.recipe.clone(),
+        python: args.python.clone(),
+    };
+    let outcome = judge::judge(&question, world.env, world.cache_root().ok().as_deref())?;
+    if let Some(path) = &args.junit {
+        write_atomic(&world.env.absolute(path), junit::render(&outcome).as_bytes()).map_err(|error| {
+            Problem::new("cuwright::usage::unwritable_file", Exit::Usage, format!("{path} cannot be written"))
+                .why(error.to_string())
+                .help("name a file in a folder that is yours")
+        })?;
+    }
+    if world.json() {
+        world.printer.data(&serde_json::to_string_pretty(&outcome).unwrap_or_default());
+    } else {
+        for input in &outcome.inputs {
+            for text in texts(&outcome, input) {
+                world.printer.data(&text);
+            }
+        }
+        for finding in outcome.findings().filter(|finding| finding.level == Level::Warning) {
+            let text = finding.message.message.clone();
+            world.printer.event(&Event::Warning { unit: None, text });
+        }
+    }
+    outcome.check()?;
+    Ok(Exit::Ok)
+}
+
+/// What an input shows, a text a file.
+fn texts(outcome: &Outcome, input: &Input) -> Vec<String> {
+    let mut texts: Vec<String> = input.files.iter().map(|file| text(outcome, file)).collect();
+    if let Some(import) = input.import.as_ref().filter(|import| import.ok) {
+        texts.push(format!("{}: imports", input.file));
+        texts.extend(import.output.iter().map(|line| format!("  {line}")));
+    }
+    texts
+}
+
+fn text(outcome: &Outcome, file: &File) -> String {
+    let holds = if file.found.is_empty() { "no device code" } else { &file.found };
+    let mut head = format!("{}: found {holds}", file.file);
+    if let Some(expected) = &outcome.expected {
+        head.push_str(&format!("; expected {expected}"));
+    }
+    if let Some(reason) = &file.waived {
+        head.push_str(&format!(" (waived: {reason})"));
+    }
+    if file.gpus.is_empty() {
+        return head;
+    }
+    let mut rows = vec![["  GPU", "CAPABILITY", "RUNS", "BY", "DRIVER", ""].map(str::to_owned).to_vec()];
+    for fate in &file.gpus {
+        let driver = fate.driver.as_ref().map_or_else(String::new, |floor| format!("{floor} or newer"));
+        let why = fate.waived.as_ref().map(|reason| format!("waived: {reason}")).or_else(|| fate.why.clone());
+        rows.push(vec![
+            format!("  {}", fate.gpu),
+            fate.capability.clone(),
+            fate.runs.clone(),
+            fate.by.join(", "),
+            driver,
+            why.unwrap_or_default(),
+        ]);
+    }
+    format!("{head}\n{}", table(&rows))
+}
