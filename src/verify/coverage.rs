@@ -191,23 +191,32 @@ fn lacks(file: &Found, requested: &ArchSet, missing: &ArchSet) -> Problem {
     let message = format!("{} lacks device code for {missing}", file.file);
     let mut problem = Problem::new("cuwright::verify::missing_arch", Exit::Verify, message)
         .why(format!("requested {requested}, found {}", file.archs));
-    for arch in missing.real() {
-        let images = file.groups.iter().flat_map(|group| group.images.iter().copied());
-        problem = match rules::best_of(images, arch.capability, None) {
-            (Runs::Natively, Some(image)) => {
-                problem.why(format!("a GPU of {} would run its {} code all the same", arch.capability, image.arch.sm()))
-            }
-            (Runs::ByJit { .. }, Some(image)) => problem.why(format!(
-                "a GPU of {} would have its {} compiled by the driver at first start",
-                arch.capability,
-                image.arch.compute()
-            )),
-            _ => problem.why(format!("a GPU of {} would find no code that it runs", arch.capability)),
-        };
+    for (fate, gpus) in fates(file, missing) {
+        problem = problem.why(format!("a GPU of {gpus} {fate}"));
     }
     problem
         .help("the project sets its own arch flags: look for `-gencode`, `-arch` or an arch variable in its setup.py")
         .help("if that is right for this file, add a `[[verify.waive]]` with its reason")
+}
+
+/// How GPUs of the missing archs would fare all the same: each fate with its GPUs.
+fn fates(file: &Found, missing: &ArchSet) -> Vec<(String, String)> {
+    let mut fates: Vec<(String, String)> = Vec::new();
+    for arch in missing.real() {
+        let images = file.groups.iter().flat_map(|group| group.images.iter().copied());
+        let fate = match rules::best_of(images, arch.capability, None) {
+            (Runs::Natively, Some(image)) => format!("would run its {} code all the same", image.arch.sm()),
+            (Runs::ByJit { .. }, Some(image)) => {
+                format!("would have its {} compiled by the driver at first start", image.arch.compute())
+            }
+            _ => "would find no code that it runs".to_owned(),
+        };
+        match fates.iter_mut().find(|(known, _)| *known == fate) {
+            Some((_, gpus)) => *gpus = format!("{gpus}, {}", arch.capability),
+            None => fates.push((fate, arch.capability.to_string())),
+        }
+    }
+    fates
 }
 
 fn missing_file(glob: &str, found: &[Found]) -> Problem {

@@ -11,3 +11,4 @@ mod cli;
 mod detect;
 mod real;
 mod tidy;
+mod verify;

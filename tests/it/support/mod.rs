@@ -1,5 +1,7 @@
 //! A folder of its own for every test, and the real `cuwright` in it with an environment that nothing leaks into.
 
+pub mod artifact;
+
 use std::process::{Command, Output};
 
 use camino::{Utf8Path, Utf8PathBuf};
