@@ -27,6 +27,9 @@ pub struct VerifyArgs {
     /// Import the modules with this Python: a path, an environment's folder, a program name or a version
     #[arg(long, value_name = "PYTHON")]
     pub python: Option<String>,
+    /// Judge symbols and libraries by the torch in this folder [default: the one of `--python`]
+    #[arg(long, value_name = "DIR")]
+    pub torch_dir: Option<Utf8PathBuf>,
     /// Judge an installed package, too, of `--python` or of the first Python
     #[arg(long, value_name = "NAME")]
     pub package: Option<String>,

@@ -8,6 +8,7 @@ use crate::pipeline::judge::{self, Question};
 use crate::report::Event;
 use crate::sys::files::write_atomic;
 use crate::ui::style::table;
+use crate::verify::abi::Abi;
 use crate::verify::junit;
 use crate::verify::outcome::{File, Input, Level, Outcome};
 
@@ -21,6 +22,7 @@ pub(super) fn verify(args: &VerifyArgs, world: &World<'_>) -> Result<Exit, Probl
         driver: args.driver.clone(),
         recipe: args.recipe.clone(),
         python: args.python.clone(),
+        torch_dir: args.torch_dir.clone(),
     };
     let outcome = judge::judge(&question, world.env, world.cache_root().ok().as_deref())?;
     if let Some(path) = &args.junit {
@@ -66,6 +68,9 @@ fn text(outcome: &Outcome, file: &File) -> String {
     if let Some(reason) = &file.waived {
         head.push_str(&format!(" (waived: {reason})"));
     }
+    if let Some(abi) = &file.abi {
+        head.push_str(&format!("\n  {}", interface(abi)));
+    }
     if file.gpus.is_empty() {
         return head;
     }
@@ -83,4 +88,25 @@ fn text(outcome: &Outcome, file: &File) -> String {
         ]);
     }
     format!("{head}\n{}", table(&rows))
+}
+
+/// How a file links, in one line.
+fn interface(abi: &Abi) -> String {
+    let mut parts = vec![abi.machine.clone()];
+    parts.extend(abi.versions.get("GLIBC").map(|version| format!("glibc {version}")));
+    parts.extend(abi.versions.get("GLIBCXX").map(|version| format!("GLIBCXX {version}")));
+    parts.extend(abi.manylinux.as_ref().map(|level| format!("manylinux_{}", level.replace('.', "_"))));
+    parts.extend(abi.cudart.map(|major| format!("CUDA runtime {major}")));
+    parts.extend(match (abi.torch.as_str(), abi.cxx11_abi) {
+        ("stable", _) => Some("torch's stable interface alone".to_owned()),
+        ("c++", Some(false)) => Some("torch's C++ interface with the old ABI".to_owned()),
+        ("c++", _) => Some("torch's C++ interface".to_owned()),
+        _ => None,
+    });
+    parts.extend(match (abi.python.as_str(), &abi.limited_since) {
+        ("limited", Some(since)) => Some(format!("Python's stable ABI of {since}")),
+        ("full", _) => Some("Python's full API".to_owned()),
+        _ => None,
+    });
+    parts.join(", ")
 }

@@ -9,11 +9,13 @@ use super::load;
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
-use crate::domain::toolchain::Python;
+use crate::domain::toolchain::{Python, Torch};
 use crate::probe::{facts::Facts, gpu, packages, python, torch};
 use crate::recipe;
 use crate::sys::Env;
+use crate::sys::env_vars::LD_LIBRARY_PATH;
 use crate::targets::{self, Listed};
+use crate::verify::abi::{self, Abi};
 use crate::verify::coverage::{self, Lack};
 use crate::verify::fate::{self, Driver, Gpu};
 use crate::verify::found::{self, Depth, Found};
@@ -41,7 +43,12 @@ pub struct Question {
     pub recipe: Option<String>,
     /// `--python`.
     pub python: Option<String>,
+    /// `--torch-dir`.
+    pub torch_dir: Option<Utf8PathBuf>,
 }
+
+/// Facts and findings about how a file links.
+type Interface = (Option<Abi>, Vec<Finding>);
 
 /// The question, understood.
 struct Judge<'a> {
@@ -52,6 +59,7 @@ struct Judge<'a> {
     gpus: Vec<Gpu>,
     driver: Option<Driver>,
     python: Option<Python>,
+    torch: Option<Torch>,
 }
 
 /// Judges.
@@ -113,8 +121,23 @@ fn understand<'a>(question: &'a Question, env: &'a Env, cache_root: Option<&Utf8
         (None, None) => None,
         (wanted, _) => Some(interpreter(wanted.as_deref(), env, cache_root)?),
     };
+    let torch = match (&question.torch_dir, &python) {
+        (Some(folder), _) => Some(named_torch(&env.absolute(folder), folder)?),
+        (None, Some(python)) => torch::find(&python.site_dirs),
+        (None, None) => None,
+    };
     let verify = recipe.map(|loaded| loaded.recipe.verify).unwrap_or_default();
-    Ok(Judge { question, env, verify, expected, gpus, driver, python })
+    Ok(Judge { question, env, verify, expected, gpus, driver, python, torch })
+}
+
+/// The torch in a folder: its package, the folder that holds the package, or its `lib`.
+fn named_torch(path: &Utf8Path, shown: &Utf8Path) -> Result<Torch, Problem> {
+    let candidates = [Some(path.to_owned()), Some(path.join("torch")), path.parent().map(Utf8Path::to_owned)];
+    candidates.iter().flatten().find_map(|folder| torch::describe(folder)).ok_or_else(|| {
+        Problem::new("cuwright::usage::no_torch", Exit::Usage, format!("there is no torch in {shown}"))
+            .why("a torch has a version.py and a folder `lib`")
+            .help("name the folder of the package: `python -c \"import torch; print(torch.__path__[0])\"`")
+    })
 }
 
 /// The archs that a recipe names; none where it names none.
@@ -190,9 +213,20 @@ impl Judge<'_> {
             let absent = coverage::absent(&self.verify, &found).into_iter();
             findings.extend(absent.map(|problem| Finding::error(Topic::File, problem)));
         }
+        let interfaces = self.interfaces(opened);
         let globs = coverage::globs(&self.verify);
         let judged = found.iter().filter(|file| coverage::is_judged(&globs, file));
-        let files: Vec<File> = judged.map(|file| self.file(file, &found)).collect();
+        let mut files: Vec<File> = judged.map(|file| self.file(file, &found)).collect();
+        for (name, (abi, amiss)) in interfaces {
+            match files.iter_mut().find(|file| file.file == name) {
+                Some(file) => {
+                    file.abi = abi;
+                    file.findings.extend(amiss);
+                }
+                // A file that is not judged by its device code is still loaded.
+                None => findings.extend(amiss),
+            }
+        }
         let sound = findings.is_empty() && files.iter().all(|file| crate::verify::outcome::passes(&file.findings));
         let mut input = Input { file: opened.name.clone(), ok: false, files, import: None, findings };
         if sound && self.question.python.is_some() {
@@ -255,8 +289,32 @@ impl Judge<'_> {
             toolkit: file.toolkit.map(|toolkit| toolkit.to_string()),
             waived: waiver.map(|waiver| waiver.reason.clone()),
             gpus,
+            abi: None,
             findings,
         }
+    }
+
+    /// The binary interface of every file, judged or not: they load one another.
+    fn interfaces(&self, opened: &Opened) -> Vec<(String, Interface)> {
+        let files: Vec<(String, Utf8PathBuf)> =
+            opened.files.iter().map(|file| (opened.label(file), file.path.clone())).collect();
+        let site_dirs = self.site_dirs();
+        let searched = self.env.get(LD_LIBRARY_PATH).unwrap_or_default().split(':').filter(|path| !path.is_empty());
+        let system: Vec<Utf8PathBuf> = searched.map(|path| self.env.absolute(Utf8Path::new(path))).collect();
+        let against = abi::Against {
+            wheel: Some(opened.name.as_str()).filter(|_| opened.is_wheel()),
+            torch: self.torch.as_ref(),
+            site_dirs: &site_dirs,
+            system: &system,
+        };
+        let judged = abi::judge(&files, &against);
+        files.into_iter().map(|(name, _)| name).zip(judged).collect()
+    }
+
+    fn site_dirs(&self) -> Vec<Utf8PathBuf> {
+        let beside = self.torch.as_ref().and_then(|torch| torch.folder.parent()).map(Utf8Path::to_owned);
+        let named = self.python.as_ref().filter(|_| self.question.torch_dir.is_none());
+        named.map_or_else(|| beside.into_iter().collect(), |python| python.site_dirs.clone())
     }
 
     fn import(&self, opened: &Opened, input: &mut Input) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 
+use super::abi;
 use super::input::{Opened, Shape};
 use super::site::{ExtensionFile, Site};
 use crate::domain::command::CommandSpec;
@@ -76,12 +77,13 @@ pub fn site_of(opened: &Opened) -> Site {
     Site { root: root.to_owned(), extensions: opened.files.iter().map(within).collect() }
 }
 
-/// Modules of extension files, as they would be imported.
+/// Modules of extension files, as they would be imported; a library without `PyInit_…` is none.
 pub fn modules_of(site: &Site) -> Vec<String> {
     let stem = |name: &str| name.rsplit('/').next().and_then(|file| file.split('.').next()).map(str::to_owned);
     site.extensions
         .iter()
         .filter(|file| !file.name.rsplit('/').next().is_some_and(|name| name.starts_with("lib")))
+        .filter(|file| abi::may_be_module(&file.path))
         .filter_map(|file| {
             let folder = file.name.rsplit_once('/').map(|(folder, _)| folder.replace('/', "."));
             let stem = stem(&file.name)?;

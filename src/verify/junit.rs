@@ -56,7 +56,9 @@ fn cases<'a>(outcome: &Outcome, input: &'a Input) -> Vec<Case<'a>> {
             let names: Vec<&str> = file.gpus.iter().map(|fate| fate.gpu.as_str()).collect();
             case(format!("runs on {}", names.join(", ")), about(Topic::Gpu));
         }
-        case(Topic::Abi.label().to_owned(), about(Topic::Abi));
+        if file.abi.is_some() {
+            case(Topic::Abi.label().to_owned(), about(Topic::Abi));
+        }
     }
     if !input.findings.is_empty() || input.files.is_empty() || input.import.is_some() {
         let (import, own): (Vec<_>, Vec<_>) = input.findings.iter().partition(|f| f.topic == Topic::Import);
@@ -128,6 +130,7 @@ mod tests {
             toolkit: None,
             waived: None,
             gpus: Vec::new(),
+            abi: None,
             findings,
         };
         let files = vec![

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the artifact is the only truth; no flag, log or exit status of the build enters here.
 
+pub mod abi;
 pub mod coverage;
 pub mod fate;
 pub mod found;

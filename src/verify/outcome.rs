@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use super::abi::Abi;
 use super::fate::Fate;
 use crate::domain::problem::{Problem, Problems};
 use crate::report::ErrorMessage;
@@ -67,6 +68,8 @@ pub struct File {
     pub waived: Option<String>,
     /// How it fares on each GPU that was named.
     pub gpus: Vec<Fate>,
+    /// How it links; nothing for a file that is no ELF library.
+    pub abi: Option<Abi>,
     /// What was found, errors and warnings.
     pub findings: Vec<Finding>,
 }

@@ -6,6 +6,7 @@
 
 mod support;
 
+mod abi;
 mod arch;
 mod cli;
 mod detect;

@@ -26,6 +26,7 @@ impl Said {
         text.replace(sandbox.root().as_str(), "[ROOT]")
             .replace(env!("CARGO_MANIFEST_DIR"), "[PROJECT]")
             .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
+            .replace(std::env::consts::ARCH, "[MACHINE]")
     }
 
     pub fn assert_code(self, code: i32) -> Self {
