@@ -37,9 +37,8 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     let folder = BuildFolder::of(context.cache_root, name, unit.key.as_str());
     let built = compile(context, unit, &folder)?;
     context.stage(name, Stage::Verify, format!("device code and import of {}", file_name(&built.wheel)));
-    let python = &unit.toolchain.python.executable;
     let variables = &unit.environment.variables;
-    let verified = verify::wheel(context, &unit.recipe, &unit.archs, python, variables, &built.wheel)
+    let verified = verify::wheel(context, &unit.recipe, &unit.archs, &unit.toolchain, variables, &built.wheel)
         .map_err(|problems| keep_failed(&problems, &folder))?;
     let mut summary = Summary {
         unit: name.to_owned(),

@@ -8,10 +8,13 @@ use super::Context;
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
+use crate::domain::toolchain::Toolchain;
 use crate::recipe::Recipe;
 use crate::report::FileCoverage;
 use crate::verify::found::{self, Depth, Found};
-use crate::verify::{coverage, import, site};
+use crate::verify::outcome::{Finding, Level};
+use crate::verify::site::{self, Site};
+use crate::verify::{abi, coverage, import};
 
 /// What a verified wheel showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +25,9 @@ pub struct Verified {
     pub import_output: Vec<String>,
 }
 
-/// Verifies `wheel` against `requested` and imports it with `python`.
+/// Verifies `wheel` against `requested`, looks at what it links, and imports it with the toolchain's Python.
+///
+/// Whether it loads is shown by the import; what its tables say explains a failure, and warns where it works here only.
 ///
 /// # Errors
 /// Every violation at once; the import is tried only where the files are right.
@@ -30,7 +35,7 @@ pub fn wheel(
     context: &Context<'_>,
     recipe: &Recipe,
     requested: &ArchSet,
-    python: &Utf8Path,
+    toolchain: &Toolchain,
     env: &BTreeMap<String, String>,
     wheel: &Utf8Path,
 ) -> Result<Verified, Problems> {
@@ -44,6 +49,10 @@ pub fn wheel(
         context.warn(&recipe.name, warning.as_str());
     }
     Problems::check(judgement.problems)?;
+    let interfaces = interfaces(&site, toolchain, wheel);
+    for finding in interfaces.iter().filter(|finding| finding.level == Level::Warning) {
+        context.warn(&recipe.name, finding.message.message.as_str());
+    }
     let cwd = root.join("cwd");
     fs_err::create_dir_all(&cwd).map_err(no_scratch)?;
     let derived;
@@ -61,8 +70,28 @@ pub fn wheel(
         cwd: &cwd,
         with_torch: true,
     };
-    let import_output = import::run(&import, &site)?;
+    let import_output = import::run(&import, &site).map_err(|failure| explained(&interfaces, failure))?;
     Ok(Verified { files: judgement.files, import_output })
+}
+
+/// What is amiss with the way the files link.
+fn interfaces(site: &Site, toolchain: &Toolchain, wheel: &Utf8Path) -> Vec<Finding> {
+    let files: Vec<_> = site.extensions.iter().map(|file| (file.name.clone(), file.path.clone())).collect();
+    let against = abi::Against {
+        wheel: wheel.file_name(),
+        torch: Some(&toolchain.torch),
+        site_dirs: &toolchain.python.site_dirs,
+        system: &[],
+    };
+    abi::judge(&files, &against).into_iter().flat_map(|(_, findings)| findings).collect()
+}
+
+/// A failed import, after what the tables of the files say is wrong.
+fn explained(interfaces: &[Finding], failure: Problem) -> Problems {
+    let errors = interfaces.iter().filter(|finding| finding.level == Level::Error);
+    let mut all: Vec<Problem> = errors.map(|finding| finding.problem.clone()).collect();
+    all.push(failure.clone());
+    Problems::check(all).err().unwrap_or_else(|| failure.into())
 }
 
 fn no_scratch(why: impl std::fmt::Display) -> Problem {
