@@ -11,7 +11,7 @@ use crate::cli::cache::{CacheAction, CacheArgs};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::pipeline::artifact::{Artifacts, change};
-use crate::pipeline::{Context, load, prepare};
+use crate::pipeline::{Context, Request, load, prepare};
 use crate::recipe::size::ByteSize;
 use crate::report::Event;
 use crate::sys::clock;
@@ -151,7 +151,7 @@ fn why(choice: &Choice, store: &Store, world: &World<'_>) -> Result<Exit, Proble
         }
     };
     let context = Context { env: world.env, cache_root: &cache_root, tell: &tell };
-    let request = choice.request(world.env.absolute("dist".into()), false);
+    let request = Request { dry: true, ..choice.request(world.env.absolute("dist".into()), false) };
     for name in choice.recipes() {
         let loaded = load::load(name, world.env)?;
         let package = loaded.recipe.name.clone();

@@ -25,15 +25,12 @@ pub struct World<'a> {
     pub env: &'a Env,
     /// Shows things.
     pub printer: Printer,
-    /// `--cache-dir`.
-    cache_dir: Option<Utf8PathBuf>,
 }
 
 impl World<'_> {
     /// Root of all caches.
     pub fn cache_root(&self) -> Result<Utf8PathBuf, Problem> {
-        let given = self.cache_dir.as_ref().map(|dir| self.env.absolute(dir));
-        given.or_else(|| dirs::cache_root(self.env)).ok_or_else(|| {
+        dirs::cache_root(self.env).ok_or_else(|| {
             Problem::new("cuwright::usage::no_cache_dir", Exit::Usage, "there is no folder for the cache")
                 .why("neither HOME, XDG_CACHE_HOME nor CUWRIGHT_CACHE_DIR is set")
                 .help(format!("set {} or pass `--cache-dir DIR`", env_vars::CUWRIGHT_CACHE_DIR))
@@ -49,11 +46,16 @@ impl World<'_> {
 /// Runs a command and gives its exit code.
 pub fn run(cli: &Cli, env: &Env) -> Exit {
     let global = &cli.global;
-    let settings = Settings::detect(global.format(), global.quiet, global.verbose, env);
-    let world = World { env, printer: Printer::new(settings), cache_dir: global.cache_dir.clone() };
-    let watch = Stopwatch::start();
+    // The flag is the variable, so that everything below, uv included, sees one folder.
+    let env = &match &global.cache_dir {
+        Some(folder) => env.clone().with(env_vars::CUWRIGHT_CACHE_DIR, env.absolute(folder)),
+        None => env.clone(),
+    };
     // Commands that answer with one document do not wrap it in a stream of messages.
     let streams = matches!(cli.command, Command::Build(_));
+    let settings = Settings::detect(global.format(), streams, global.quiet, global.verbose, env);
+    let world = World { env, printer: Printer::new(settings) };
+    let watch = Stopwatch::start();
     if streams {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let command = cli.command.name().to_owned();

@@ -6,7 +6,7 @@
 use super::rules::THOR;
 use super::toolkits::{self, Span, arch_span, toolkit};
 use super::torch::torch;
-use crate::domain::arch::{Arch, ArchSet, Capability};
+use crate::domain::arch::{Arch, ArchSet, Capability, Form, Variant};
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
 use crate::domain::version::CudaVersion;
@@ -47,7 +47,7 @@ impl Compiler<'_> {
             Some(codes) => codes.iter().filter_map(|code| Arch::from_code(code)).collect(),
             None => toolkit(self.version).map(|row| row.plain().collect()).unwrap_or_default(),
         };
-        archs.retain(|arch| arch.variant == crate::domain::arch::Variant::Plain);
+        archs.retain(|arch| arch.variant == Variant::Plain);
         archs.sort_unstable();
         archs.dedup();
         archs
@@ -75,6 +75,7 @@ pub fn against_compiler_here(set: &ArchSet, compiler: Compiler<'_>, gpus: &[Capa
     if let Some(at) = refused.iter().position(|arch| is_cuda_version(*arch, compiler.version)) {
         problems.push(cuda_version(refused.remove(at), compiler, gpus));
     }
+    problems.extend(set.iter().filter_map(|(arch, form)| clash(set, arch, form)));
     let (renamed, others): (Vec<Arch>, Vec<Arch>) = refused.iter().partition(|arch| is_thor(arch.capability));
     problems.extend(renamed.first().map(|arch| thor(*arch, compiler.version)));
     let release = compiler.version.release();
@@ -129,6 +130,17 @@ pub fn against_torch(set: &ArchSet, version: &str, accepted: Option<&[String]>) 
     vec![problem.help("or give nvcc its -gencode flags directly: torch adds none where one is present")]
 }
 
+/// nvcc stops on machine code for an arch in its plain and its family form at once (asked of nvcc 13.0); `a` is fine.
+fn clash(set: &ArchSet, arch: Arch, form: Form) -> Option<Problem> {
+    let plain = arch.with(Variant::Plain);
+    let both = arch.variant == Variant::F && form.sass && set.get(plain).is_some_and(|form| form.sass);
+    both.then(|| {
+        Problem::new(UNSUPPORTED, Exit::Toolchain, format!("nvcc cannot build {plain} and {arch} into one file"))
+            .why(format!("it names both images {} and stops", arch.sm()))
+            .help(format!("keep one: {arch} for its family's features, {plain} for code that runs on later parts too"))
+    })
+}
+
 /// An arch that equals the toolkit's version is what a wrong answer to a prompt looks like.
 fn is_cuda_version(arch: Arch, cuda: CudaVersion) -> bool {
     u16::from(arch.capability.major) == cuda.major && u16::from(arch.capability.minor) == cuda.minor
@@ -143,7 +155,7 @@ fn cuda_version(arch: Arch, compiler: Compiler<'_>, gpus: &[Capability]) -> Prob
     match gpus {
         [] => problem.help("name the compute capability of the GPU: `cuwright detect` tells it"),
         gpus => {
-            let set: ArchSet = gpus.iter().map(|gpu| (Arch::plain(*gpu), crate::domain::arch::Form::SASS)).collect();
+            let set: ArchSet = gpus.iter().map(|gpu| (Arch::plain(*gpu), Form::SASS)).collect();
             problem.help(format!("the GPU here is {set}: say `{set}` instead"))
         }
     }
@@ -320,6 +332,15 @@ mod tests {
         assert_eq!(problems[0].evidence(), ["nvcc 10.1 ends at 7.5"]);
         assert_eq!(problems[0].mends(), ["the GPU here is 6.1: say `6.1` instead"]);
         assert!(check("10.1", "10.1")[0].mends()[0].contains("cuwright detect"));
+    }
+
+    #[test]
+    fn nvcc_s_clash_of_plain_and_family_code_is_known() {
+        let problems = check("10.3;10.3f", "13.0");
+        assert_eq!(problems[0].message(), "nvcc cannot build 10.3 and 10.3f into one file");
+        for fine in ["10.3;10.3a", "compute_103;10.3f", "10.0;10.3f", "10.3a;10.3f"] {
+            assert!(check(fine, "13.0").is_empty(), "{fine}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::domain::problem::{Problem, Problems};
 use crate::plan;
 use crate::report::{Event, Stage, Summary};
 use crate::sys::files;
+use crate::verify::import::Checker;
 
 /// Restores or builds a prepared unit and puts its wheel into `out`.
 ///
@@ -25,20 +26,20 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     let name = unit.recipe.name.as_str();
     let look = |artifacts: &Artifacts| if no_cache { None } else { artifacts.get(context, name, &unit.key) };
     if let Some(cached) = look(&artifacts) {
-        return restore(cached, out);
+        return restore(context, cached, out);
     }
     let _held = artifacts.lock(context, name, &unit.key);
     // Another builder may have finished this key while we waited.
     if let Some(cached) = look(&artifacts) {
-        return restore(cached, out);
+        return restore(context, cached, out);
     }
     let why = artifacts.why(name, &unit.inputs.to_json()).map(|why| format!(", {why}")).unwrap_or_default();
     context.stage(name, Stage::Cache, format!("miss {}{why}", unit.key.short()));
     let folder = BuildFolder::of(context.cache_root, name, unit.key.as_str());
     let built = compile(context, unit, &folder)?;
     context.stage(name, Stage::Verify, format!("device code and import of {}", file_name(&built.wheel)));
-    let variables = &unit.environment.variables;
-    let verified = verify::wheel(context, &unit.recipe, &unit.archs, &unit.toolchain, variables, &built.wheel)
+    let checker = || built.checker.map_or_else(|| start_checker(context, unit), Ok);
+    let verified = verify::wheel(context, &unit.recipe, &unit.archs, &unit.toolchain, checker, &built.wheel)
         .map_err(|problems| keep_failed(&problems, &folder))?;
     let mut summary = Summary {
         unit: name.to_owned(),
@@ -60,20 +61,25 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     if !no_cache {
         artifacts.put(context, &unit.key, &built.wheel, unit.inputs.to_json(), &summary);
     }
-    summary.wheel = deliver(&built.wheel, out)?.into_string();
+    summary.wheel = deliver(context, name, &built.wheel, out)?.into_string();
     if let Err(error) = folder.remove() {
         context.warn(name, format!("the build folder stays behind: {error}"));
     }
     Ok(summary)
 }
 
-fn restore(cached: Cached, out: &Utf8Path) -> Result<Summary, Problems> {
-    let wheel = deliver(&cached.wheel, out)?.into_string();
+fn restore(context: &Context<'_>, cached: Cached, out: &Utf8Path) -> Result<Summary, Problems> {
+    let wheel = deliver(context, &cached.summary.unit, &cached.wheel, out)?.into_string();
     Ok(Summary { restored: true, wheel, ..cached.summary })
 }
 
-fn deliver(wheel: &Utf8Path, out: &Utf8Path) -> Result<Utf8PathBuf, Problem> {
+fn deliver(context: &Context<'_>, unit: &str, wheel: &Utf8Path, out: &Utf8Path) -> Result<Utf8PathBuf, Problem> {
     let to = out.join(file_name(wheel));
+    // The arch set is not part of a wheel's file name, so another build of the same package has the same one.
+    let digest = |path: &Utf8Path| files::sha256_file(path).ok();
+    if to.exists() && digest(&to) != digest(wheel) {
+        context.warn(unit, format!("{to} held another build and is replaced; that one can be restored from the cache"));
+    }
     files::copy_atomic(wheel, &to).map_err(|error| not_written(&to, &error))?;
     Ok(to)
 }
@@ -97,6 +103,11 @@ struct Built {
     wheel: Utf8PathBuf,
     effective: ArchSet,
     seconds: u64,
+    checker: Option<Checker>,
+}
+
+fn start_checker(context: &Context<'_>, unit: &Prepared) -> Result<Checker, Problem> {
+    Checker::start(&unit.toolchain.python.executable, plan::of_import(&unit.toolchain, context.env))
 }
 
 fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Result<Built, Problems> {
@@ -110,8 +121,15 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
     let spec = plan::setup_py(&unit.toolchain, &unit.environment, &folder.source, &folder.dist);
     context.stage(name, Stage::Build, format!("{} jobs ({}); log {}", unit.jobs.count, unit.jobs.why, folder.log));
     let mut watcher = Watcher::new(context, name);
-    let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| watcher.see(&happening))
-        .map_err(|error| not_run(&error, &spec.program))?;
+    let mut checker = None;
+    let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| {
+        watcher.see(&happening);
+        // Importing torch takes seconds; late in a build there is a core to spare for it.
+        if checker.is_none() && watcher.is_past_half() {
+            checker = start_checker(context, unit).ok();
+        }
+    })
+    .map_err(|error| not_run(&error, &spec.program))?;
     match ending {
         Ending::Interrupted => {
             // The folder goes, so that nothing half-made stays behind; the log tells how far it was.
@@ -132,7 +150,7 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
             .why(format!("the log is {}", folder.log))
             .help("run the project's own `setup.py bdist_wheel` and see where it writes")
     })?;
-    Ok(Built { wheel, effective: watcher.effective, seconds: elapsed.as_secs() })
+    Ok(Built { wheel, effective: watcher.effective, seconds: elapsed.as_secs(), checker })
 }
 
 fn not_run(error: &RunError, program: &str) -> Problem {
@@ -183,6 +201,10 @@ impl<'a> Watcher<'a> {
                 self.progress(file, age);
             }
         }
+    }
+
+    fn is_past_half(&self) -> bool {
+        self.done > 0 && self.done * 2 >= self.total
     }
 
     fn read(&mut self, line: &str) {

@@ -19,10 +19,10 @@ use crate::verify::abi::{self, Abi};
 use crate::verify::coverage::{self, Lack};
 use crate::verify::fate::{self, Driver, Gpu};
 use crate::verify::found::{self, Depth, Found};
-use crate::verify::import;
+use crate::verify::import::{self, Checker};
 use crate::verify::input::{self, Opened};
 use crate::verify::outcome::{Check, File, Finding, Input, Outcome, SCHEMA, Topic};
-use crate::verify::site::{self, ExtensionFile, Site};
+use crate::verify::site::{self, ExtensionFile};
 
 /// What is asked of finished files, flags as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -237,7 +237,7 @@ impl Judge<'_> {
 
     fn file(&self, file: &Found, all: &[Found]) -> File {
         let mut findings: Vec<Finding> = coverage::oddities(file).map(|text| warning(Topic::File, text)).collect();
-        let waiver = coverage::waiver(&self.verify, file);
+        let waivers = coverage::waivers(&self.verify, file);
         if let Some(expected) = &self.expected {
             findings.extend(coverage::lack(&self.verify, expected, file, all).map(|lack| of_lack(lack)));
             if self.question.strict {
@@ -249,8 +249,9 @@ impl Judge<'_> {
         for gpu in &self.gpus {
             let mut fate = fate::fate(file, gpu, self.driver.as_ref());
             let arch = crate::domain::arch::Arch::plain(gpu.capability);
-            fate.waived = waiver
-                .filter(|waiver| !fate.starts() && coverage::excuses(waiver, arch))
+            fate.waived = waivers
+                .iter()
+                .find(|waiver| !fate.starts() && coverage::excuses(waiver, arch))
                 .map(|waiver| waiver.reason.clone());
             gpus.push(fate);
         }
@@ -287,7 +288,7 @@ impl Judge<'_> {
             cubins: file.cubins,
             ptx: file.ptx,
             toolkit: file.toolkit.map(|toolkit| toolkit.to_string()),
-            waived: waiver.map(|waiver| waiver.reason.clone()),
+            waived: waivers.first().map(|waiver| waiver.reason.clone()),
             gpus,
             abi: None,
             findings,
@@ -319,31 +320,12 @@ impl Judge<'_> {
 
     fn import(&self, opened: &Opened, input: &mut Input) {
         let Some(python) = &self.python else { return };
-        let scratch = tempfile::Builder::new().prefix("cuwright-verify-").tempdir();
-        let cwd = scratch.as_ref().ok().and_then(|folder| Utf8Path::from_path(folder.path()));
-        let Some(cwd) = cwd else {
-            let problem = Problem::new(
-                "cuwright::verify::no_scratch",
-                Exit::Verify,
-                "there is no scratch folder to run the import check in",
-            );
-            input
-                .findings
-                .push(Finding::error(Topic::Import, problem.help("free some space, or point TMPDIR elsewhere")));
-            return;
-        };
         let site = import::site_of(opened);
         let derived = import::modules_of(&site);
         let modules = if self.verify.import.is_empty() { &derived } else { &self.verify.import };
-        let check = import::Import {
-            python: &python.executable,
-            env: self.env.variables().clone(),
-            modules,
-            check: self.verify.check.as_deref(),
-            cwd,
-            with_torch: torch::find(&python.site_dirs).is_some(),
-        };
-        match import::run(&check, &Site { root: site.root.clone(), extensions: Vec::new() }) {
+        let said = Checker::start(&python.executable, self.env.variables().clone())
+            .and_then(|checker| import::run(checker, &site, modules, self.verify.check.as_deref()));
+        match said {
             Ok(output) => input.import = Some(Check { ok: true, output }),
             Err(problem) => {
                 input.import = Some(Check { ok: false, output: Vec::new() });

@@ -45,6 +45,8 @@ pub struct PlanDocument {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct Ready {
+    /// Interpreter that runs setup.py.
+    pub python: String,
     /// Source tree digest.
     pub source: String,
     /// Compile jobs and why.
@@ -107,6 +109,7 @@ pub fn document(context: &Context<'_>, loaded: &Loaded, request: &Request) -> Re
     document.toolchain = Some(prepare::describe(&prepared.toolchain));
     document.toolchain_why.clone_from(&prepared.toolchain_why);
     document.ready = Some(Ready {
+        python: prepared.toolchain.python.executable.to_string(),
         source: prepared.source.digest.clone(),
         jobs: prepared.jobs.why.clone(),
         environment: command.env.clone().into_iter().filter(|(name, _)| shown(name)).collect(),

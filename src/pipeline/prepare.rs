@@ -22,7 +22,7 @@ use crate::preflight;
 use crate::recipe::{Profile, Recipe};
 use crate::report::Stage;
 use crate::source::Tree;
-use crate::sys::env_vars::TORCH_CUDA_ARCH_LIST;
+use crate::sys::env_vars::{CUDA_HOME, TORCH_CUDA_ARCH_LIST};
 use crate::sys::lock::Lock;
 use crate::sys::machine;
 use crate::targets::{self, Facts, Listed, Selected};
@@ -98,7 +98,8 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
     if let Some(warning) = &jobs.warning {
         context.warn(&name, warning.as_str());
     }
-    let environment = plan::environment(&loaded.recipe, &toolchain, &selected.set, jobs.count, context.env)?;
+    let environment =
+        plan::environment(&loaded.recipe, &toolchain, &selected.set, jobs.count, context.env, selected.inherited)?;
     for (variable, value) in &environment.cleared {
         context.warn(&name, format!("{variable}={value} of the environment does not reach the build"));
     }
@@ -200,6 +201,12 @@ pub fn choose(context: &Context<'_>, recipe: &Recipe, request: &Request) -> Resu
     };
     let mut watch = |event| context.stage(&recipe.name, Stage::Toolchain, toolchain::words(&event));
     let chosen = toolchain::choose(&wanted, context.env, context.cache_root, &mut watch)?;
+    let home = &chosen.toolchain.toolkit.home;
+    let same = |path: &str| Utf8Path::new(path).canonicalize_utf8().ok() == home.canonicalize_utf8().ok();
+    if let Some(asked) = context.env.get(CUDA_HOME).filter(|asked| !same(asked)) {
+        let origin = &chosen.toolchain.toolkit.origin;
+        context.warn(&recipe.name, format!("CUDA_HOME={asked} is not used; the toolkit is {origin} (`-v` says why)"));
+    }
     for note in &chosen.notes {
         context.note(&recipe.name, note.as_str());
     }

@@ -1,7 +1,5 @@
 //! Verifies one wheel: unpack, coverage per file, import. Joins `verify`'s parts with a toolchain.
 
-use std::collections::BTreeMap;
-
 use camino::Utf8Path;
 
 use super::Context;
@@ -25,7 +23,7 @@ pub struct Verified {
     pub import_output: Vec<String>,
 }
 
-/// Verifies `wheel` against `requested`, looks at what it links, and imports it with the toolchain's Python.
+/// Verifies `wheel` against `requested`, looks at what it links, and imports it with the Python that `checker` gives.
 ///
 /// Whether it loads is shown by the import; what its tables say explains a failure, and warns where it works here only.
 ///
@@ -36,7 +34,7 @@ pub fn wheel(
     recipe: &Recipe,
     requested: &ArchSet,
     toolchain: &Toolchain,
-    env: &BTreeMap<String, String>,
+    checker: impl FnOnce() -> Result<import::Checker, Problem>,
     wheel: &Utf8Path,
 ) -> Result<Verified, Problems> {
     let scratch = tempfile::Builder::new().prefix("cuwright-verify-").tempdir().map_err(no_scratch)?;
@@ -53,8 +51,6 @@ pub fn wheel(
     for finding in interfaces.iter().filter(|finding| finding.level == Level::Warning) {
         context.warn(&recipe.name, finding.message.message.as_str());
     }
-    let cwd = root.join("cwd");
-    fs_err::create_dir_all(&cwd).map_err(no_scratch)?;
     let derived;
     let modules = if recipe.verify.import.is_empty() {
         derived = import::modules_of(&site);
@@ -62,15 +58,8 @@ pub fn wheel(
     } else {
         &recipe.verify.import
     };
-    let import = import::Import {
-        python,
-        env: env.clone(),
-        modules,
-        check: recipe.verify.check.as_deref(),
-        cwd: &cwd,
-        with_torch: true,
-    };
-    let import_output = import::run(&import, &site).map_err(|failure| explained(&interfaces, failure))?;
+    let import_output = import::run(checker()?, &site, modules, recipe.verify.check.as_deref())
+        .map_err(|failure| explained(&interfaces, failure))?;
     Ok(Verified { files: judgement.files, import_output })
 }
 

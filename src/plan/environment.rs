@@ -12,7 +12,7 @@ use crate::recipe::Recipe;
 use crate::sys::{Env, env_vars as vars};
 
 /// Variables that tools need to run at all and that do not change what they produce.
-const NEUTRAL: [&str; 26] = [
+const NEUTRAL: [&str; 25] = [
     "HOME",
     "USER",
     "LOGNAME",
@@ -37,12 +37,16 @@ const NEUTRAL: [&str; 26] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "LD_LIBRARY_PATH",
-    "LIBRARY_PATH",
     "PYTHONPATH",
 ];
 
+/// Beginnings of further such names: locale, and how numeric libraries use this processor. Without the latter, a numpy
+/// or `OpenCV` on a processor that its `OpenBLAS` does not know may crash at import.
+const NEUTRAL_PREFIXES: [&str; 4] = ["LC_", "OPENBLAS_", "OMP_", "MKL_"];
+
 /// Variables that compilers and linkers read: taken over, shown, and part of the key.
-const FLAGS: [&str; 14] = [
+const FLAGS: [&str; 15] = [
+    "LIBRARY_PATH",
     "CFLAGS",
     "CXXFLAGS",
     "CPPFLAGS",
@@ -106,7 +110,20 @@ pub struct Environment {
     pub cleared: Vec<(String, String)>,
 }
 
+/// The environment of the import check: the caller's own, as whoever uses the wheel would have it, with the
+/// toolchain's programs first. A provisioned environment is complete, so the caller's Python folders are left out.
+pub fn of_import(toolchain: &Toolchain, env: &Env) -> BTreeMap<String, String> {
+    let complete = toolchain.environment.is_some();
+    let mut variables = env.variables().clone();
+    variables.retain(|name, _| !complete || !name.starts_with("PYTHON"));
+    variables.insert(vars::PATH.to_owned(), search_path(toolchain, env));
+    variables.insert("PYTHONNOUSERSITE".to_owned(), "1".to_owned());
+    variables
+}
+
 /// Composes the environment of a unit.
+///
+/// `inherited` says that the targets are those of the caller's own `TORCH_CUDA_ARCH_LIST`, which then is not reported.
 ///
 /// # Errors
 /// An arch set that torch has no words for, and a recipe that sets what cuwright decides.
@@ -116,6 +133,7 @@ pub fn environment(
     archs: &ArchSet,
     jobs: u32,
     env: &Env,
+    inherited: bool,
 ) -> Result<Environment, Problems> {
     let mut result = Environment::default();
     let cleared = |name: &str| recipe.build.clear_env.iter().any(|clear| clear == name);
@@ -127,13 +145,18 @@ pub fn environment(
         }
     }
     let passed = recipe.build.pass_env.iter().map(String::as_str);
+    let prefixed = |name: &str| NEUTRAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    for (name, value) in env.variables().iter().filter(|(name, _)| prefixed(name) && !cleared(name)) {
+        result.variables.insert(name.clone(), value.clone());
+    }
     for name in FLAGS.into_iter().chain(passed).filter(|name| !cleared(name) && !OURS.contains(name)) {
         if let Some(value) = env.get(name) {
             result.set(name, value, true);
         }
     }
     for name in ARCH_VARIABLES {
-        if let Some(value) = env.get(name).filter(|_| !result.variables.contains_key(name)) {
+        let chosen = name == vars::TORCH_CUDA_ARCH_LIST && inherited;
+        if let Some(value) = env.get(name).filter(|_| !chosen && !result.variables.contains_key(name)) {
             result.cleared.push((name.to_owned(), value.to_owned()));
         }
     }

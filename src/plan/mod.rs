@@ -8,7 +8,7 @@ pub mod jobs;
 
 use camino::Utf8Path;
 
-pub use self::environment::{Environment, environment};
+pub use self::environment::{Environment, environment, of_import};
 pub use self::jobs::{Jobs, jobs};
 use crate::domain::command::CommandSpec;
 use crate::domain::toolchain::Toolchain;

@@ -3,7 +3,7 @@
 //! Long builds live in `build`, which streams. Both take a `CommandSpec`, so that folder and environment are always
 //! chosen and never inherited by accident.
 
-use std::io::Read;
+use std::io::{Read, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -59,28 +59,63 @@ pub fn command(spec: &CommandSpec) -> Command {
 
 /// Runs `spec` to its end and captures both streams; kills it with all its children after `limit`.
 pub fn capture(spec: &CommandSpec, limit: Duration) -> Result<Captured, ProcessError> {
-    let watch = Stopwatch::start();
+    start(spec, Stdio::null())?.finish(None, limit)
+}
+
+/// Starts `spec` so that [`Started::finish`] can give it its input later.
+pub fn start_waiting(spec: &CommandSpec) -> Result<Started, ProcessError> {
+    start(spec, Stdio::piped())
+}
+
+fn start(spec: &CommandSpec, stdin: Stdio) -> Result<Started, ProcessError> {
     let mut child = command(spec)
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
         .map_err(ProcessError::Start)?;
-    let stdout = drain(child.stdout.take());
-    let stderr = drain(child.stderr.take());
-    let mut pause = Duration::from_millis(1);
-    let status = loop {
-        if let Some(status) = child.try_wait().map_err(ProcessError::Start)? {
-            break status;
+    let (stdout, stderr) = (drain(child.stdout.take()), drain(child.stderr.take()));
+    Ok(Started { child, stdout, stderr })
+}
+
+/// A running probe. Dropping it kills it with all its children.
+#[derive(Debug)]
+pub struct Started {
+    child: Child,
+    stdout: Drain,
+    stderr: Drain,
+}
+
+impl Started {
+    /// Writes `input`, waits for the end, and captures both streams; kills after `limit`.
+    pub fn finish(mut self, input: Option<&str>, limit: Duration) -> Result<Captured, ProcessError> {
+        let watch = Stopwatch::start();
+        if let (Some(mut stdin), Some(input)) = (self.child.stdin.take(), input) {
+            // A process that has ended does not read; its status and words tell why.
+            let _ = stdin.write_all(input.as_bytes());
         }
-        if watch.elapsed() > limit {
-            kill_group(&mut child);
-            return Err(ProcessError::Timeout(limit));
+        let mut pause = Duration::from_millis(1);
+        let status = loop {
+            if let Some(status) = self.child.try_wait().map_err(ProcessError::Start)? {
+                break status;
+            }
+            if watch.elapsed() > limit {
+                return Err(ProcessError::Timeout(limit));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        };
+        Ok(Captured { status, stdout: collect(self.stdout.take()), stderr: collect(self.stderr.take()) })
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            kill_group(&mut self.child);
         }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
-    };
-    Ok(Captured { status, stdout: collect(stdout), stderr: collect(stderr) })
+    }
 }
 
 type Drain = Option<std::thread::JoinHandle<Vec<u8>>>;
@@ -130,6 +165,13 @@ mod tests {
     fn a_hanging_probe_is_killed_with_its_children() {
         let got = capture(&sh("sleep 60 & wait"), Duration::from_millis(100));
         assert!(matches!(got, Err(ProcessError::Timeout(_))));
+    }
+
+    #[test]
+    fn input_may_come_later() {
+        let waiting = start_waiting(&sh("read line; echo got $line")).unwrap();
+        assert_eq!(waiting.finish(Some("it\n"), Duration::from_secs(5)).unwrap().stdout, "got it\n");
+        drop(start_waiting(&sh("sleep 60")).unwrap());
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub struct Selected {
     pub why: Vec<String>,
     /// What the user should know although it works.
     pub warnings: Vec<String>,
+    /// Whether the set is that of an inherited variable.
+    pub inherited: bool,
 }
 
 /// Chooses the targets. `detect` is called only if the machine's GPUs matter.
@@ -81,6 +83,7 @@ pub fn select(
     mut detect: impl FnMut() -> Detected,
 ) -> Result<Selected, Problems> {
     let mut warnings = ignored(request);
+    let mut inherited = false;
     let mut resolver = resolve::Resolver { facts, detect: &mut detect, why: Vec::new(), problems: Vec::new() };
     let set = if !request.arch.is_empty() {
         resolver.lists(&Origin::argument("--arch"), request.arch)
@@ -92,6 +95,7 @@ pub fn select(
         archs.union(&resolver.gpus(&origin, listed.gpus))
     } else if let Some((name, value)) = request.inherited.filter(|(_, value)| !value.trim().is_empty()) {
         warnings.push(format!("the arch list comes from the environment variable {name}"));
+        inherited = true;
         resolver.list(&Origin::argument(name), value)
     } else {
         resolver.machine()
@@ -102,7 +106,7 @@ pub fn select(
         return Err(empty(request).into());
     }
     warnings.extend(support::unknown(&set));
-    Ok(Selected { set, why, warnings })
+    Ok(Selected { set, why, warnings, inherited })
 }
 
 /// Reads a list that may hold everything but the words that need this machine: literal archs, families, GPU names.

@@ -1,5 +1,5 @@
 //! The only printer. Text goes to standard error, data to standard output; with `--message-format json`, messages
-//! are JSON lines on standard output.
+//! are JSON lines: on standard output for `build`, on standard error for commands that answer with one document.
 //!
 //! Invariant: decides nothing. Everything shown is readable without colour, and a closed pipe is not an error.
 
@@ -27,10 +27,12 @@ pub enum Format {
 
 /// What the printer may do.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "four independent switches of one printer")]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of one printer")]
 pub struct Settings {
     /// Message format.
     pub format: Format,
+    /// Whether JSON messages are the answer itself; otherwise the answer is one document, and messages stay apart.
+    pub streams: bool,
     /// Leave out everything but errors and results.
     pub quiet: bool,
     /// Show every note.
@@ -43,12 +45,12 @@ pub struct Settings {
 
 impl Settings {
     /// Settings for this terminal and environment.
-    pub fn detect(format: Format, quiet: bool, verbose: bool, env: &Env) -> Self {
+    pub fn detect(format: Format, streams: bool, quiet: bool, verbose: bool, env: &Env) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let dumb = env.get("TERM") == Some("dumb");
         let color = terminal && !dumb && env.get(env_vars::NO_COLOR).is_none();
         let live = terminal && !dumb && env.get(env_vars::CI).is_none() && !quiet && format == Format::Text;
-        Self { format, quiet, verbose, color, live }
+        Self { format, streams, quiet, verbose, color, live }
     }
 }
 
@@ -74,9 +76,8 @@ impl Printer {
     pub fn event(&self, event: &Event) {
         match self.settings.format {
             Format::Json => {
-                if let Ok(line) = serde_json::to_string(event) {
-                    out(&line);
-                }
+                let Ok(line) = serde_json::to_string(event) else { return };
+                if self.settings.streams { out(&line) } else { err(&format!("{line}\n")) }
             }
             Format::Text => {
                 let rendered = self.text.lock().map(|mut text| text.render(event)).unwrap_or_default();

@@ -30,13 +30,13 @@ pub fn judge(verify: &Verify, requested: &ArchSet, found: &[Found]) -> Judgement
     let globs = globs(verify);
     judgement.problems.extend(absent(verify, found));
     for file in found.iter().filter(|file| is_judged(&globs, file)) {
-        let waiver = waiver(verify, file);
+        let waivers = waivers(verify, file);
         judgement.files.push(FileCoverage {
             file: file.file.clone(),
             found: file.archs.to_string(),
             cubins: file.cubins,
             ptx: file.ptx,
-            waived: waiver.map(|waiver| waiver.reason.clone()),
+            waived: waivers.first().map(|waiver| waiver.reason.clone()),
         });
         judgement.warnings.extend(oddities(file));
         match lack(verify, requested, file, found) {
@@ -59,7 +59,7 @@ pub enum Lack {
 
 /// What `file` lacks of `requested`; `all` are the files of the same input.
 pub fn lack(verify: &Verify, requested: &ArchSet, file: &Found, all: &[Found]) -> Option<Lack> {
-    let gap = missing(requested, &file.archs, waiver(verify, file));
+    let gap = missing(requested, &file.archs, &waivers(verify, file));
     if gap.is_empty() {
         return partial(requested, file).map(Lack::Warning);
     }
@@ -90,9 +90,10 @@ pub fn is_judged(globs: &[GlobMatcher], file: &Found) -> bool {
     globs.is_empty() || globs.iter().any(|glob| file.is_named(glob))
 }
 
-/// The waiver that holds for a file.
-pub fn waiver<'a>(verify: &'a Verify, file: &Found) -> Option<&'a Waiver> {
-    verify.waivers.iter().find(|waiver| matcher(&waiver.file).is_some_and(|glob| file.is_named(&glob)))
+/// The waivers that hold for a file; together they excuse what any of them does.
+pub fn waivers<'a>(verify: &'a Verify, file: &Found) -> Vec<&'a Waiver> {
+    let holds = |waiver: &&Waiver| matcher(&waiver.file).is_some_and(|glob| file.is_named(&glob));
+    verify.waivers.iter().filter(holds).collect()
 }
 
 /// Whether a waiver excuses that a GPU of `arch` finds no code.
@@ -139,7 +140,7 @@ fn partial(requested: &ArchSet, file: &Found) -> Option<String> {
         .iter()
         .map(|group| {
             let has: ArchSet = group.images.iter().map(|image| (image.arch, form_of(image))).collect();
-            (missing(requested, &has, None), group.count)
+            (missing(requested, &has, &[]), group.count)
         })
         .filter(|(gap, _)| !gap.is_empty())
         .collect();
@@ -162,10 +163,10 @@ fn matcher(glob: &str) -> Option<GlobMatcher> {
 }
 
 /// What is requested, not found and not waived.
-fn missing(requested: &ArchSet, found: &ArchSet, waiver: Option<&Waiver>) -> ArchSet {
+fn missing(requested: &ArchSet, found: &ArchSet, waivers: &[&Waiver]) -> ArchSet {
     let gap = |(arch, form): (Arch, Form)| {
         let has = found.get(arch).unwrap_or(Form { sass: false, ptx: false });
-        let may = waiver.is_some_and(|waiver| excuses(waiver, arch));
+        let may = waivers.iter().any(|waiver| excuses(waiver, arch));
         (arch, Form { sass: form.sass && !has.sass && !may, ptx: form.ptx && !has.ptx && !may })
     };
     requested.iter().map(gap).collect()

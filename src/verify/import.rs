@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
+use tempfile::TempDir;
 
 use super::abi;
 use super::input::{Opened, Shape};
@@ -14,37 +15,32 @@ use super::site::{ExtensionFile, Site};
 use crate::domain::command::CommandSpec;
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
-use crate::sys::process;
+use crate::sys::process::{self, Started};
 
-/// What to import and check.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Import<'a> {
-    /// Interpreter.
-    pub python: &'a Utf8Path,
-    /// Its environment.
-    pub env: BTreeMap<String, String>,
-    /// Modules, in order.
-    pub modules: &'a [String],
-    /// Statements to run afterwards.
-    pub check: Option<&'a str>,
-    /// Empty folder to run in.
-    pub cwd: &'a Utf8Path,
-    /// Whether torch is imported first.
-    pub with_torch: bool,
+/// A Python that imports torch and then waits to be told what to check.
+///
+/// Importing torch takes seconds, so it may be started while the compilers still work.
+#[derive(Debug)]
+pub struct Checker {
+    python: Utf8PathBuf,
+    process: Started,
+    _cwd: TempDir,
 }
 
 /// Importing torch and a large extension from a cold disk may take minutes.
 const LIMIT: Duration = Duration::from_mins(10);
 
 const SCRIPT: &str = r#"
-import importlib, os, sys
-site, modules, check, torch = sys.argv[1], sys.argv[2].split(","), sys.argv[3], sys.argv[4]
-sys.path.insert(0, site)
+import sys
 stage = "torch"
 try:
-    if torch:
+    import importlib.util, json, os
+    os.nice(5)
+    if importlib.util.find_spec("torch"):
         import torch
-    for name in filter(None, modules):
+    site, modules, check = json.loads(sys.stdin.readline())
+    sys.path.insert(0, site)
+    for name in modules:
         stage = name
         module = importlib.import_module(name)
         where = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", [])), "")
@@ -59,6 +55,29 @@ except BaseException as error:
     print(f"\ncuwright-failed-at {stage}", file=sys.stderr)
     sys.exit(1)
 "#;
+
+impl Checker {
+    /// Starts `python` with `env` in an empty folder of its own.
+    ///
+    /// # Errors
+    /// A Python that does not start, or no room for a temporary folder.
+    pub fn start(python: &Utf8Path, mut env: BTreeMap<String, String>) -> Result<Self, Problem> {
+        let cwd =
+            tempfile::Builder::new().prefix("cuwright-import-").tempdir().map_err(|error| not_run(python, &error))?;
+        let folder =
+            Utf8Path::from_path(cwd.path()).ok_or_else(|| not_run(python, &"the temporary folder is not UTF-8"))?;
+        env.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
+        let spec = CommandSpec::new(python.as_str(), folder).args(["-X", "faulthandler", "-c", SCRIPT]).env(env);
+        let process = process::start_waiting(&spec).map_err(|error| not_run(python, &error))?;
+        Ok(Self { python: python.to_owned(), process, _cwd: cwd })
+    }
+}
+
+fn not_run(python: &Utf8Path, why: &dyn std::fmt::Display) -> Problem {
+    Problem::new("cuwright::verify::import_not_run", Exit::Verify, "the import check could not be run")
+        .why(format!("{python}: {why}"))
+        .help("check that this Python starts, then build again")
+}
 
 /// The folder that the modules of an input are imported from. A bare file is found below the package it lies in.
 pub fn site_of(opened: &Opened) -> Site {
@@ -92,23 +111,13 @@ pub fn modules_of(site: &Site) -> Vec<String> {
         .collect()
 }
 
-/// Runs the import check and gives back what it printed.
+/// Imports `modules` from `site`, runs `check`, and gives back what was printed.
 ///
 /// # Errors
 /// A module that does not import or comes from elsewhere, or a check that raises.
-pub fn run(import: &Import<'_>, site: &Site) -> Result<Vec<String>, Problem> {
-    let mut env = import.env.clone();
-    env.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
-    let modules = import.modules.join(",");
-    let torch = if import.with_torch { "torch" } else { "" };
-    let spec = CommandSpec::new(import.python.as_str(), import.cwd)
-        .args(["-c", SCRIPT, site.root.as_str(), &modules, import.check.unwrap_or_default(), torch])
-        .env(env);
-    let said = process::capture(&spec, LIMIT).map_err(|error| {
-        Problem::new("cuwright::verify::import_not_run", Exit::Verify, "the import check could not be run")
-            .why(format!("{} {error}", import.python))
-            .help("check that this Python starts, then build again")
-    })?;
+pub fn run(checker: Checker, site: &Site, modules: &[String], check: Option<&str>) -> Result<Vec<String>, Problem> {
+    let input = serde_json::json!([site.root, modules, check.unwrap_or_default()]).to_string() + "\n";
+    let said = checker.process.finish(Some(&input), LIMIT).map_err(|error| not_run(&checker.python, &error))?;
     if said.status.success() {
         return Ok(said.stdout.lines().map(str::to_owned).collect());
     }
@@ -123,6 +132,9 @@ pub fn run(import: &Import<'_>, site: &Site) -> Result<Vec<String>, Problem> {
         None => format!("the import check died ({})", said.status),
     };
     let mut problem = Problem::new("cuwright::verify::import_failed", Exit::Verify, message).why(last.clone());
+    if let Some(reached) = said.stdout.lines().last() {
+        problem = problem.why(format!("before that: {reached}"));
+    }
     if told.len() > 1 {
         problem = problem.why(told[told.len().saturating_sub(8)..told.len() - 1].join("\n"));
     }

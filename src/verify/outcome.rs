@@ -188,3 +188,13 @@ impl Outcome {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_schema_is_what_the_code_says() {
+        crate::schema_check::<Outcome>("schemas/verify.schema.json");
+    }
+}

@@ -9,6 +9,7 @@ mod support;
 mod abi;
 mod arch;
 mod cli;
+mod consumers;
 mod detect;
 mod real;
 mod tidy;

@@ -144,13 +144,13 @@ fn json_and_junit_say_the_same_as_the_text() {
     fs_err::write(sandbox.work().join("k.fatbin"), fatbin(&["sm_90", "compute_90"])).unwrap();
     let args = ["verify", "_C.so", "k.fatbin", "none.so", "--runs-on", "9.0", "--json", "--junit", "out/r.xml"];
     let said = sandbox.run(&args).assert_code(14);
-    let mut values = serde_json::Deserializer::from_str(&said.stdout).into_iter::<Value>();
-    let document = values.next().unwrap().unwrap();
+    let document: Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!((&document["schema"], &document["ok"]), (&1.into(), &false.into()));
     assert_eq!(document["inputs"][0]["files"][0]["gpus"][0]["runs"], "no");
     assert_eq!(document["inputs"][1]["files"][0]["gpus"][0]["by"][0], "sm_90");
     assert_eq!(document["inputs"][2]["findings"][0]["code"], "cuwright::verify::no_file");
-    let codes: Vec<Value> = values.map(|value| value.unwrap()["code"].clone()).collect();
+    let messages = serde_json::Deserializer::from_str(&said.stderr).into_iter::<Value>();
+    let codes: Vec<Value> = messages.map(|message| message.unwrap()["code"].clone()).collect();
     assert_eq!(codes, ["cuwright::verify::does_not_run", "cuwright::verify::no_file"]);
     insta::assert_snapshot!(fs_err::read_to_string(sandbox.work().join("out/r.xml")).unwrap());
 }
@@ -178,8 +178,7 @@ fn every_vector_can_be_judged() {
     let folder = project("fatbin/tests/vectors");
     let sandbox = Sandbox::new();
     let said = sandbox.run(&["verify", folder.as_str(), "--runs-on", "H100", "--json"]);
-    let mut values = serde_json::Deserializer::from_str(&said.stdout).into_iter::<Value>();
-    let document = values.next().unwrap().unwrap();
+    let document: Value = serde_json::from_str(&said.stdout).unwrap();
     let files = document["inputs"][0]["files"].as_array().unwrap();
     assert_eq!(files.len(), 23);
     let of = |name: &str| files.iter().find(|file| file["file"].as_str().unwrap().ends_with(name)).unwrap();

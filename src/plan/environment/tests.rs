@@ -6,7 +6,7 @@ use crate::recipe;
 
 fn compose(recipe: &Recipe, variables: &[(&'static str, &'static str)]) -> Result<Environment, Problems> {
     let env = Env::of("/w", variables.iter().copied());
-    environment(recipe, &toolchain::sample(), &"8.6;9.0+PTX".parse().unwrap(), 4, &env)
+    environment(recipe, &toolchain::sample(), &"8.6;9.0+PTX".parse().unwrap(), 4, &env, false)
 }
 
 #[test]
