@@ -8,6 +8,7 @@ pub mod fate;
 pub mod found;
 pub mod import;
 pub mod input;
+pub mod inspect;
 pub mod junit;
 pub mod outcome;
 pub mod site;

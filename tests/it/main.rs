@@ -11,6 +11,8 @@ mod arch;
 mod cli;
 mod consumers;
 mod detect;
+mod inspect;
+mod parity;
 mod real;
 mod tidy;
 mod verify;

@@ -6,7 +6,7 @@ use cpp_demangle::{DemangleOptions, Symbol};
 const LONGEST: usize = 4096;
 
 /// The name as source code writes it; the name itself where it is not mangled.
-pub(super) fn demangle(name: &str) -> String {
+pub fn demangle(name: &str) -> String {
     if name.len() > LONGEST || !name.starts_with("_Z") {
         return name.to_owned();
     }

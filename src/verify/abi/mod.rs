@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
-use self::demangled::{demangle, is_torch, is_torch_c};
+pub use self::demangled::demangle;
+use self::demangled::{is_torch, is_torch_c};
 use self::linkage::Linkage;
 use self::places::Places;
 use self::symbols::{Linked, Resolved, is_python};
