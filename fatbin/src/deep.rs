@@ -11,6 +11,9 @@ use crate::error::ExtractError;
 use crate::extract::{Extractor, Inspection, Limits};
 use crate::reader::ReadAt;
 
+/// Results of a run of entries that begins at an index.
+type Part = (usize, Vec<Result<Inspection, ExtractError>>);
+
 /// Reads what each of `entries` holds, on up to `threads` threads, and gives the results in the same order.
 ///
 /// [`Limits::max_total`] is shared out among the threads. Where the largest image is large, so is the memory: one
@@ -34,7 +37,7 @@ pub fn inspect_all<R: ReadAt + Sync + ?Sized>(
     let threads = threads.clamp(1, units.len().max(1));
     let share = limits.max_total(limits.total() / threads as u64);
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Vec<Result<Inspection, ExtractError>>)>> = Mutex::new(Vec::with_capacity(units.len()));
+    let done: Mutex<Vec<Part>> = Mutex::new(Vec::with_capacity(units.len()));
     let work = || {
         let mut extractor = Extractor::new(reader, share);
         let mut own = Vec::new();

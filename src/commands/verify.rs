@@ -1,5 +1,7 @@
 //! `verify`: asks the judge and shows what it found, as text, JSON and JUnit.
 
+use std::fmt::Write as _;
+
 use super::World;
 use crate::cli::verify::VerifyArgs;
 use crate::domain::exit::Exit;
@@ -63,15 +65,16 @@ fn text(outcome: &Outcome, file: &File) -> String {
     let holds = if file.found.is_empty() { "no device code" } else { &file.found };
     let mut head = format!("{}: found {holds}", file.file);
     if let Some(expected) = &outcome.expected {
-        head.push_str(&format!("; expected {expected}"));
+        let _ = write!(head, "; expected {expected}");
     }
     if let Some(reason) = &file.waived {
-        head.push_str(&format!(" (waived: {reason})"));
+        let _ = write!(head, " (waived: {reason})");
     }
     if let Some(abi) = &file.abi {
-        head.push_str(&format!("\n  {}", interface(abi)));
+        let _ = write!(head, "\n  {}", interface(abi));
     }
-    if file.gpus.is_empty() {
+    // Without code there is nothing to tell of any GPU that the first line does not.
+    if file.gpus.is_empty() || file.found.is_empty() {
         return head;
     }
     let mut rows = vec![["  GPU", "CAPABILITY", "RUNS", "BY", "DRIVER", ""].map(str::to_owned).to_vec()];

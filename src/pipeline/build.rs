@@ -121,13 +121,10 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
     let spec = plan::setup_py(&unit.toolchain, &unit.environment, &folder.source, &folder.dist);
     context.stage(name, Stage::Build, format!("{} jobs ({}); log {}", unit.jobs.count, unit.jobs.why, folder.log));
     let mut watcher = Watcher::new(context, name);
-    let mut checker = None;
+    // Importing torch takes seconds. At a low priority it fits into what the compilers leave.
+    let checker = start_checker(context, unit).ok();
     let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| {
         watcher.see(&happening);
-        // Importing torch takes seconds; late in a build there is a core to spare for it.
-        if checker.is_none() && watcher.is_past_half() {
-            checker = start_checker(context, unit).ok();
-        }
     })
     .map_err(|error| not_run(&error, &spec.program))?;
     match ending {
@@ -201,10 +198,6 @@ impl<'a> Watcher<'a> {
                 self.progress(file, age);
             }
         }
-    }
-
-    fn is_past_half(&self) -> bool {
-        self.done > 0 && self.done * 2 >= self.total
     }
 
     fn read(&mut self, line: &str) {

@@ -239,7 +239,7 @@ impl Judge<'_> {
         let mut findings: Vec<Finding> = coverage::oddities(file).map(|text| warning(Topic::File, text)).collect();
         let waivers = coverage::waivers(&self.verify, file);
         if let Some(expected) = &self.expected {
-            findings.extend(coverage::lack(&self.verify, expected, file, all).map(|lack| of_lack(lack)));
+            findings.extend(coverage::lack(&self.verify, expected, file, all).map(of_lack));
             if self.question.strict {
                 let extra = coverage::extra(file, expected);
                 findings.extend(extra.map(|problem| Finding::error(Topic::DeviceCode, problem)));

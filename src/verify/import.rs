@@ -35,7 +35,7 @@ import sys
 stage = "torch"
 try:
     import importlib.util, json, os
-    os.nice(5)
+    os.nice(10)
     if importlib.util.find_spec("torch"):
         import torch
     site, modules, check = json.loads(sys.stdin.readline())

@@ -1,35 +1,73 @@
 //! Entry for entry against NVIDIA's own `cuobjdump`, over every library with GPU code that is at hand.
 //!
-//! Runs over the environment that the tests of `real` provision, with the tool from its wheel. Differences are
-//! allowed only where the tool is known to hide or to refuse something, and each is named in `excused`.
+//! By default over what the tests of `real` provision (cuBLAS, cuDNN, NCCL, torch and more), with the tool from its
+//! wheel. `CUWRIGHT_TEST_CUOBJDUMP` names other tools, tried in turn, and `CUWRIGHT_TEST_LIBRARIES` other folders; both
+//! are lists with colons. Where a tool refuses a library, the reason must be among the known ones in `excused`.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::support::{Sandbox, project};
+
+/// The tool that the libraries are compared with.
+const TOOL: &str = "nvidia-cuda-cuobjdump==13.5.37";
+
 /// Kind, arch and compression of an entry, with how often it occurs.
 type Entries = BTreeMap<String, usize>;
 
-/// Where to find the tool, libraries beside the provisioned ones, and how large a library may be.
-struct Settings {
-    tool: Utf8PathBuf,
-    folders: Vec<Utf8PathBuf>,
+fn list(variable: &str) -> Option<Vec<Utf8PathBuf>> {
+    std::env::var(variable).ok().map(|value| value.split(':').map(Utf8PathBuf::from).collect())
 }
 
-fn settings() -> Option<Settings> {
-    let tool = Utf8PathBuf::from(std::env::var("CUWRIGHT_TEST_CUOBJDUMP").ok()?);
-    let folders = std::env::var("CUWRIGHT_TEST_LIBRARIES").ok()?;
-    Some(Settings { tool, folders: folders.split(':').map(Utf8PathBuf::from).collect() })
+/// The folder of packages that the tests of `real` build with; provisioned where they have not run yet.
+fn provisioned() -> Utf8PathBuf {
+    let cache = Utf8PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let mut sandbox = Sandbox::new().var("CUWRIGHT_CACHE_DIR", cache.as_str());
+    for name in ["PATH", "SSL_CERT_FILE", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "HTTPS_PROXY", "PIP_CERT"] {
+        if let Ok(value) = std::env::var(name) {
+            sandbox = sandbox.var(name, &value);
+        }
+    }
+    sandbox.run(&["toolchain", "install", project("examples/hello_ext").as_str()]).assert_code(0);
+    cache.join("toolchains-v1")
+}
+
+/// NVIDIA's tool out of its wheel, kept between runs.
+fn tool() -> Utf8PathBuf {
+    let folder = Utf8PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(TOOL.replace("==", "-"));
+    let tool = folder.join("cuobjdump");
+    if tool.exists() {
+        return tool;
+    }
+    let said = Command::new("python3")
+        .args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", folder.as_str(), TOOL])
+        .output()
+        .unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let wheel = folder.read_dir_utf8().unwrap().next().unwrap().unwrap().into_path();
+    let mut zip = zip::ZipArchive::new(fs_err::File::open(wheel).unwrap()).unwrap();
+    let names = zip.file_names().map(|name| name.unwrap().into_owned());
+    let name = names.into_iter().find(|name| name.ends_with("bin/cuobjdump")).unwrap();
+    let staged = folder.join("cuobjdump.part");
+    std::io::copy(&mut zip.by_name(&name).unwrap(), &mut fs_err::File::create(&staged).unwrap()).unwrap();
+    fs_err::set_permissions(&staged, std::fs::Permissions::from_mode(0o755)).unwrap();
+    fs_err::rename(&staged, &tool).unwrap();
+    tool
 }
 
 /// Libraries below a folder, each once.
 fn libraries(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
+    // An environment offers some of its libraries a second time, as links.
     let entries = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_map(Result::ok);
     let paths = entries
         .filter(|entry| entry.file_type().is_file())
         .filter_map(|e| Utf8PathBuf::from_path_buf(e.into_path()).ok());
-    paths.filter(|path| path.file_name().is_some_and(|name| name.contains(".so") || name.ends_with(".a"))).collect()
+    paths
+        .filter(|path| path.file_name().is_some_and(|name| name.contains(".so")) || path.extension() == Some("a"))
+        .collect()
 }
 
 /// What the tool's header dump says: the one form that needs no disassembler and shows suffixes.
@@ -87,28 +125,30 @@ fn excused(said: &str) -> Option<&'static str> {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "the list of what was compared is a result, seen with `--nocapture`")]
 fn listings_equal_those_of_the_tool() {
-    let Some(settings) = settings() else { return };
-    let (mut compared, mut entries, mut with_code) = (Vec::new(), 0, 0);
-    for library in settings.folders.iter().flat_map(|folder| libraries(folder)) {
+    let tools = list("CUWRIGHT_TEST_CUOBJDUMP").unwrap_or_else(|| vec![tool()]);
+    let folders = list("CUWRIGHT_TEST_LIBRARIES").unwrap_or_else(|| vec![provisioned()]);
+    let (mut compared, mut entries) = (Vec::new(), 0);
+    for library in folders.iter().flat_map(|folder| libraries(folder)) {
         let Ok(file) = fs_err::File::open(&library) else { continue };
         let Ok(listing) = fatbin::list(file.file(), &fatbin::Options::default()) else { continue };
         if listing.entries.is_empty() {
             continue;
         }
-        with_code += 1;
-        match theirs(&settings.tool, &library) {
-            Ok(theirs) => {
-                assert_eq!(ours(&library), theirs, "{library}");
-                entries += theirs.values().sum::<usize>();
-                compared.push(library);
-            }
-            Err(said) => assert!(excused(&said).is_some(), "{library}: {said}"),
+        let mut refusals = Vec::new();
+        let theirs = tools.iter().find_map(|tool| theirs(tool, &library).map_err(|said| refusals.push(said)).ok());
+        for said in &refusals {
+            let reason = excused(said).unwrap_or_else(|| panic!("{library}: {said}"));
+            eprintln!("{library}: a tool fails, since {reason}");
+        }
+        if let Some(theirs) = theirs {
+            assert_eq!(ours(&library), theirs, "{library}");
+            entries += theirs.values().sum::<usize>();
+            eprintln!("{library}: equal");
+            compared.push(library);
         }
     }
-    eprintln!("{} of {with_code} libraries with code compared, {entries} entries", compared.len());
-    for library in &compared {
-        eprintln!("  {library}");
-    }
+    eprintln!("{} libraries compared, {entries} entries", compared.len());
     assert!(compared.len() >= 10, "only {} libraries were compared", compared.len());
 }

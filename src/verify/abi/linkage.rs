@@ -65,7 +65,10 @@ pub(super) fn read(path: &Utf8Path) -> Option<Linkage> {
 
 /// Reads the libraries and search paths alone.
 pub(super) fn read_libraries(path: &Utf8Path) -> Option<Linkage> {
-    with_tables(path, |tables| tables.libraries())
+    with_tables(path, |tables| {
+        let linkage = tables.libraries()?;
+        Some(linkage)
+    })
 }
 
 /// Calls `seen` with every symbol that a library exports.
@@ -156,7 +159,7 @@ impl<'data, R: ReadRef<'data>> Tables<'data, R> {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 linkage.undefined.push(Undefined {
                     name: text(name),
-                    library: version.and_then(|version| version.file()).map(text),
+                    library: version.and_then(object::read::elf::Version::file).map(text),
                     version: version.map(|version| text(version.name())),
                 });
             }

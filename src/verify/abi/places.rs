@@ -131,8 +131,8 @@ pub(super) fn is_foreign(entry: &str) -> bool {
     const SYSTEMS: [&str; 6] = ["/usr/lib", "/lib", "/usr/local/lib", "/usr/local/cuda", "/opt/cuda", "/usr/lib64"];
     let path = Utf8Path::new(entry);
     let system =
-        |root: &&str| path.starts_with(root) || (root.ends_with("cuda") && entry.starts_with(&format!("{root}-")));
-    path.is_absolute() && !SYSTEMS.iter().any(|root| system(&root))
+        |root: &str| path.starts_with(root) || (root.ends_with("cuda") && entry.starts_with(&format!("{root}-")));
+    path.is_absolute() && !SYSTEMS.iter().any(|root| system(root))
 }
 
 #[cfg(test)]
