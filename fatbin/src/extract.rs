@@ -51,6 +51,10 @@ impl Limits {
         self
     }
 
+    pub(crate) fn total(&self) -> u64 {
+        self.max_total
+    }
+
     /// The same with [`Limits::max_total`] set to `bytes`.
     #[must_use]
     pub fn max_total(mut self, bytes: u64) -> Self {

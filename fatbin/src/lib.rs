@@ -40,6 +40,7 @@ mod collect;
 mod container;
 mod cubin;
 mod decompress;
+mod deep;
 mod diagnostic;
 mod entry;
 mod error;
@@ -55,6 +56,7 @@ mod walk;
 
 pub use arch::{Arch, ParseArchError, Suffix};
 pub use cubin::{Cubin, Function};
+pub use deep::inspect_all;
 pub use diagnostic::{Diagnostic, Problem};
 pub use entry::{CodeVersion, Compression, Entry, FoundBy, Host, Image, Kind, Payload};
 pub use error::{Error, ExtractError};

@@ -1,4 +1,4 @@
-//! `inspect` and `verify`: questions about finished files.
+//! `inspect`: the GPU code in finished files.
 
 use camino::Utf8PathBuf;
 use clap::Args;
@@ -6,27 +6,25 @@ use clap::Args;
 /// Arguments of `inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// Libraries, objects, archives, cubins, fatbins, wheels
-    #[arg(required = true, value_name = "FILE")]
+    /// Libraries, objects, archives, cubins, fatbins, wheels, folders or globs of such
+    #[arg(required_unless_present = "package", value_name = "FILE")]
     pub files: Vec<Utf8PathBuf>,
     /// List every kernel with its registers and memory
-    #[arg(long)]
+    #[arg(long, short)]
     pub kernels: bool,
+    /// Only what each arch takes, without a line for every entry
+    #[arg(long, short, conflicts_with = "kernels")]
+    pub summary: bool,
     /// Search sections where no loader looks, too
     #[arg(long)]
     pub scan_all: bool,
-}
-
-/// Arguments of `verify`.
-#[derive(Debug, Args)]
-pub struct VerifyArgs {
-    /// Wheels or libraries
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<Utf8PathBuf>,
-    /// Archs that every file must hold, such as "8.6;9.0+PTX"
-    #[arg(long, short, value_name = "LIST", required = true)]
-    pub expect: String,
-    /// Archs beyond the expected ones fail, too
-    #[arg(long)]
-    pub strict: bool,
+    /// Write every image into this folder, unpacked
+    #[arg(long, value_name = "DIR")]
+    pub extract: Option<Utf8PathBuf>,
+    /// Read an installed package, too
+    #[arg(long, value_name = "NAME")]
+    pub package: Option<String>,
+    /// The Python that has the package: a path, an environment's folder, a program name or a version
+    #[arg(long, value_name = "PYTHON", requires = "package")]
+    pub python: Option<String>,
 }

@@ -6,6 +6,7 @@ pub mod cache;
 pub mod detect;
 pub mod inspect;
 pub mod toolchain;
+pub mod verify;
 
 use std::ffi::OsString;
 
@@ -75,8 +76,8 @@ pub enum Command {
     Arch(arch::ArchArgs),
     /// List the GPU code in libraries, objects, archives and wheels
     Inspect(inspect::InspectArgs),
-    /// Judge wheels and libraries by the GPU code they hold
-    Verify(inspect::VerifyArgs),
+    /// Judge wheels and libraries: the GPU code they hold, the GPUs they run on, what they link
+    Verify(verify::VerifyArgs),
     /// Provisioned toolkits and environments
     Toolchain(toolchain::ToolchainArgs),
     /// The artifact cache

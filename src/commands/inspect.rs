@@ -1,38 +1,45 @@
-//! `inspect` and `verify` on finished files; neither needs a toolkit.
+//! `inspect`: the GPU code of finished files, without a toolkit.
 
-use fatbin::{Contents, Entry, Extractor, Kind, Limits, Listing, Options};
-use serde_json::{Value, json};
+use camino::Utf8Path;
 
 use super::World;
-use crate::cli::inspect::{InspectArgs, VerifyArgs};
-use crate::domain::arch::ArchSet;
+use crate::cli::inspect::InspectArgs;
 use crate::domain::exit::Exit;
-use crate::domain::problem::{Problem, Problems};
-use crate::targets;
+use crate::domain::problem::Problems;
+use crate::pipeline::judge;
 use crate::ui::style::{bytes, count, table};
-use crate::verify::site::ExtensionFile;
-use crate::verify::{coverage, files};
+use crate::verify::abi::demangle;
+use crate::verify::input::{self, Opened};
+use crate::verify::inspect::{Inspected, Row, Wish, inspect as read};
 
 pub(super) fn inspect(args: &InspectArgs, world: &World<'_>) -> Result<Exit, Problems> {
-    let mut problems = Vec::new();
-    let mut documents = Vec::new();
+    let (mut problems, mut documents, mut inputs): (Vec<_>, Vec<_>, Vec<Opened>) = Default::default();
     for path in &args.files {
-        let opened = match files::open(&world.env.absolute(path), path.as_str()) {
-            Ok(opened) => opened,
-            Err(problem) => {
-                problems.push(problem);
-                continue;
-            }
-        };
-        for file in &opened.files {
-            match one(file, args) {
+        match input::open(&world.env.absolute(path), path.as_str()) {
+            Ok(opened) => inputs.extend(opened),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if let Some(name) = &args.package {
+        let root = world.cache_root().ok();
+        let python = judge::interpreter(args.python.as_deref(), world.env, root.as_deref())?;
+        inputs.push(judge::package(name, &python)?);
+    }
+    let many = inputs.iter().map(|input| input.files.len()).sum::<usize>() > 1;
+    let into = args.extract.as_ref().map(|folder| world.env.absolute(folder));
+    for input in &inputs {
+        for file in &input.files {
+            // Several files must not write over one another.
+            let folder = into.as_ref().map(|into| if many { into.join(relative(&file.name)) } else { into.clone() });
+            let wish = Wish { kernels: args.kernels, scan_all: args.scan_all, extract: folder.as_deref() };
+            match read(file, &input.label(file), wish) {
                 Ok(document) if world.json() => documents.push(document),
-                Ok(document) => world.printer.data(&text(&document)),
+                Ok(document) => world.printer.data(&text(&document, args.summary)),
                 Err(problem) => problems.push(problem),
             }
         }
-        if opened.files.is_empty() && !world.json() {
-            world.printer.data(&format!("{path}: no extension file inside"));
+        if input.files.is_empty() && !world.json() {
+            world.printer.data(&format!("{}: no extension file inside", input.name));
         }
     }
     if world.json() {
@@ -42,176 +49,86 @@ pub(super) fn inspect(args: &InspectArgs, world: &World<'_>) -> Result<Exit, Pro
     Ok(Exit::Ok)
 }
 
-fn unreadable(file: &ExtensionFile, why: &impl ToString) -> Problem {
-    Problem::new("cuwright::verify::unreadable_file", Exit::Verify, format!("{} cannot be read", file.name))
-        .why(why.to_string())
-        .help("files that can hold GPU code are ELF, PE, static archives, fatbins, cubins and wheels")
+/// A path below a folder, whatever it was.
+fn relative(name: &str) -> String {
+    let parts = Utf8Path::new(name).components().map(|part| part.as_str());
+    parts.filter(|part| !matches!(*part, "/" | "." | "..")).collect::<Vec<_>>().join("/")
 }
 
-/// One file as JSON; the text form is made from it, so the two cannot disagree.
-fn one(file: &ExtensionFile, args: &InspectArgs) -> Result<Value, Problem> {
-    let opened = fs_err::File::open(&file.path).map_err(|error| unreadable(file, &error))?;
-    let options = Options::default().scan_all(args.scan_all);
-    let listing = fatbin::list(opened.file(), &options).map_err(|error| unreadable(file, &error))?;
-    let mut extractor = Extractor::new(opened.file(), Limits::default());
-    let entries: Vec<Value> =
-        listing.entries.iter().map(|entry| entry_json(entry, args.kernels.then_some(&mut extractor))).collect();
-    let diagnostics: Vec<String> = listing.diagnostics.iter().map(ToString::to_string).collect();
-    Ok(json!({
-        "file": file.name,
-        "format": listing.format,
-        "complete": listing.complete,
-        "archs": per_arch(&listing),
-        "entries": entries,
-        "diagnostics": diagnostics,
-    }))
-}
-
-fn entry_json(entry: &Entry, extractor: Option<&mut Extractor<&std::fs::File>>) -> Value {
-    let mut json = json!({
-        "member": entry.member.as_deref(),
-        "section": entry.section.as_deref(),
-        "offset": entry.offset,
-        "kind": entry.kind.to_string(),
-        "arch": entry.arch.to_string(),
-        "compression": entry.compression.to_string(),
-        "stored-bytes": entry.payload.stored_size,
-        "bytes": entry.unpacked_size(),
-        "identifier": entry.identifier,
-        "truncated": entry.truncated,
-    });
-    let Some(extractor) = extractor.filter(|_| entry.kind != Kind::Concatenated) else { return json };
-    match extractor.inspect(entry) {
-        Ok(inspection) => match inspection.contents {
-            Contents::Cubin(cubin) => json["kernels"] = json!(cubin.kernels),
-            Contents::Ptx(ptx) => json["ptx"] = json!(ptx),
-            _ => {}
-        },
-        Err(error) => json["error"] = json!(error.to_string()),
-    }
-    json
-}
-
-/// Stored bytes per arch and kind, in the order of the archs' numbers.
-fn per_arch(listing: &Listing) -> Vec<Value> {
-    let mut sums: std::collections::BTreeMap<(u32, String), (u64, usize)> = std::collections::BTreeMap::new();
-    for image in listing.images() {
-        let name = if image.kind == Kind::Ptx { image.arch.to_virtual() } else { image.arch.to_string() };
-        let sum = sums.entry((image.arch.number, name)).or_default();
-        sum.0 += image.image.map_or(image.payload.stored_size, |image| image.size);
-        sum.1 += 1;
-    }
-    sums.into_iter()
-        .map(|((_, arch), (bytes, images))| json!({ "arch": arch, "images": images, "bytes": bytes }))
-        .collect()
-}
-
-fn text(document: &Value) -> String {
-    let string = |value: &Value, name: &str| value[name].as_str().unwrap_or("-").to_owned();
-    let number = |value: &Value, name: &str| value[name].as_u64().unwrap_or(0);
-    let list = |name: &str| document[name].as_array().cloned().unwrap_or_default();
-    let (archs, entries) = (list("archs"), list("entries"));
-    let mut lines = vec![string(document, "file")];
-    if entries.is_empty() {
-        lines.push("  no device code".to_owned());
-    }
-    let mut rows = Vec::new();
-    for arch in &archs {
-        let images = usize::try_from(number(arch, "images")).unwrap_or(usize::MAX);
-        rows.push(vec![format!("  {}", string(arch, "arch")), count(images, "image"), bytes(number(arch, "bytes"))]);
-    }
-    if !rows.is_empty() {
-        lines.push(table(&rows));
-        let head = ["  SECTION", "KIND", "ARCH", "COMPRESSION", "STORED", "UNPACKED", "KERNELS"];
-        let mut rows = vec![head.map(str::to_owned).to_vec()];
-        for entry in &entries {
-            let kernels = entry["kernels"].as_array();
-            rows.push(vec![
-                format!("  {}", entry["member"].as_str().map_or_else(|| string(entry, "section"), str::to_owned)),
-                string(entry, "kind"),
-                string(entry, "arch"),
-                string(entry, "compression"),
-                bytes(number(entry, "stored-bytes")),
-                bytes(number(entry, "bytes")),
-                kernels.map_or_else(String::new, |kernels| kernels.len().to_string()),
-            ]);
-            for kernel in kernels.into_iter().flatten() {
-                let registers = kernel["registers"].as_u64().map_or_else(|| "?".to_owned(), |n| n.to_string());
-                rows.push(vec![format!(
-                    "    {} registers {registers}, stack {}, shared {}, constant {}, local {}",
-                    string(kernel, "name"),
-                    number(kernel, "stack"),
-                    number(kernel, "shared"),
-                    number(kernel, "constant"),
-                    number(kernel, "local"),
-                )]);
-            }
+fn text(document: &Inspected, summary: bool) -> String {
+    let images = document.archs.iter().map(|share| share.images).sum();
+    let mut lines = vec![format!(
+        "{}: {}",
+        document.file,
+        if images == 0 { "no device code".to_owned() } else { count(images, "image") }
+    )];
+    if !document.archs.is_empty() {
+        let mut rows = vec![["  ARCH", "IMAGES", "UNPACKED", "DROPPING IT SAVES"].map(str::to_owned).to_vec()];
+        for share in &document.archs {
+            let part = share.saves.saturating_mul(100).checked_div(document.bytes).unwrap_or(0);
+            let saves = format!("{} ({part} %)", bytes(share.saves));
+            rows.push(vec![format!("  {}", share.arch), share.images.to_string(), bytes(share.unpacked), saves]);
         }
-        lines.push(spread(&rows));
+        lines.push(table(&rows));
     }
-    for diagnostic in list("diagnostics") {
-        lines.push(format!("  warning: {}", diagnostic.as_str().unwrap_or_default()));
+    if !summary && !document.entries.is_empty() {
+        lines.push(entries(document));
     }
+    lines.extend(document.diagnostics.iter().map(|diagnostic| format!("  warning: {diagnostic}")));
     lines.join("\n")
 }
 
-/// A table in which rows of one cell run over the columns.
-fn spread(rows: &[Vec<String>]) -> String {
-    let full: Vec<Vec<String>> = rows.iter().filter(|row| row.len() > 1).cloned().collect();
-    let rendered = table(&full);
-    let mut columns = rendered.lines();
-    let line =
-        |row: &Vec<String>| if row.len() > 1 { columns.next().unwrap_or_default().to_owned() } else { row[0].clone() };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+fn entries(document: &Inspected) -> String {
+    let member = document.entries.iter().any(|row| row.member.is_some());
+    let named = document.entries.iter().any(|row| row.identifier.is_some());
+    let head = ["SECTION", "KIND", "ARCH", "VERSION", "COMPRESSION", "STORED", "UNPACKED", "KERNELS"];
+    let mut rows = vec![cells("#", member.then_some("MEMBER"), &head.map(str::to_owned), named.then_some("SOURCE"))];
+    let mut below: Vec<Vec<String>> = vec![Vec::new()];
+    for row in &document.entries {
+        let middle = [
+            row.section.clone().unwrap_or_else(|| "-".to_owned()),
+            row.kind.clone(),
+            row.arch.clone(),
+            row.code_version.clone(),
+            row.compression.clone(),
+            if row.stored_bytes == 0 { "-".to_owned() } else { bytes(row.stored_bytes) },
+            bytes(row.bytes),
+            row.kernel_count.map_or_else(|| "-".to_owned(), |count| count.to_string()),
+        ];
+        let member = member.then(|| row.member.as_deref().unwrap_or("-"));
+        let source = named.then(|| row.identifier.as_deref().unwrap_or("-"));
+        rows.push(cells(&row.index.to_string(), member, &middle, source));
+        below.push(notes(row));
+    }
+    let columns = table(&rows);
+    let lines = columns.lines().zip(below).flat_map(|(line, notes)| std::iter::once(line.to_owned()).chain(notes));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
-pub(super) fn verify(args: &VerifyArgs, world: &World<'_>) -> Result<Exit, Problems> {
-    let expected = targets::literal("--expect", &args.expect)?;
-    let mut problems = Vec::new();
-    let mut documents = Vec::new();
-    for path in &args.files {
-        let opened = match files::open(&world.env.absolute(path), path.as_str()) {
-            Ok(opened) => opened,
-            Err(problem) => {
-                problems.push(problem);
-                continue;
-            }
-        };
-        let mut found = Vec::new();
-        for file in &opened.files {
-            match coverage::read(file) {
-                Ok(file) => found.push(file),
-                Err(problem) => problems.push(problem),
-            }
-        }
-        let judgement = coverage::judge(&crate::recipe::Verify::default(), &expected, &found);
-        if args.strict {
-            problems.extend(found.iter().filter_map(|file| extra(file, &expected)));
-        }
-        documents.push(json!({ "file": path.as_str(), "ok": judgement.problems.is_empty(), "files": judgement.files }));
-        if !world.json() {
-            for file in &judgement.files {
-                let holds = if file.found.is_empty() { "no device code" } else { &file.found };
-                world.printer.data(&format!("{}: found {holds}; expected {expected}", file.file));
-            }
-        }
-        problems.extend(judgement.problems);
-        for warning in judgement.warnings {
-            world.printer.event(&crate::report::Event::Warning { unit: None, text: warning });
-        }
-    }
-    if world.json() {
-        world.printer.data(&serde_json::to_string_pretty(&documents).unwrap_or_default());
-    }
-    Problems::check(problems)?;
-    Ok(Exit::Ok)
+fn cells(index: &str, member: Option<&str>, middle: &[String], source: Option<&str>) -> Vec<String> {
+    let first = std::iter::once(format!("  {index}")).chain(member.map(str::to_owned));
+    first.chain(middle.iter().cloned()).chain(source.map(str::to_owned)).collect()
 }
 
-fn extra(file: &coverage::Found, expected: &ArchSet) -> Option<Problem> {
-    let extra = file.archs.filter(|arch, _| expected.get(arch).is_none());
-    (!extra.is_empty()).then(|| {
-        Problem::new("cuwright::verify::extra_arch", Exit::Verify, format!("{} also holds {extra}", file.file))
-            .why(format!("expected {expected}, found {}, and `--strict` is set", file.archs))
-            .help("add the archs to `--expect`, or build without them")
-    })
+/// What stands below an entry: its kernels, and why it could not be read.
+fn notes(row: &Row) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for kernel in row.kernels.iter().flatten() {
+        let name = demangle(&kernel.name);
+        notes.push(match &kernel.resources {
+            Some(needs) => {
+                let registers = needs.registers.map_or_else(|| "?".to_owned(), |registers| registers.to_string());
+                format!(
+                    "      {name}: registers {registers}, stack {}, shared {}, constant {}, local {}",
+                    needs.stack, needs.shared, needs.constant, needs.local
+                )
+            }
+            None => format!("      {name}"),
+        });
+    }
+    notes.extend(row.error.iter().map(|error| format!("      error: {error}")));
+    if row.truncated {
+        notes.push("      cut off by the end of the file".to_owned());
+    }
+    notes
 }

@@ -6,6 +6,7 @@ mod cache;
 mod detect;
 mod inspect;
 mod toolchain;
+mod verify;
 
 use camino::Utf8PathBuf;
 use clap::CommandFactory as _;
@@ -99,7 +100,7 @@ fn dispatch(command: &Command, world: &World<'_>) -> Result<Exit, Problems> {
         Command::Detect(args) => detect::run(args, world),
         Command::Arch(args) => arch::run(args, world),
         Command::Inspect(args) => inspect::inspect(args, world),
-        Command::Verify(args) => inspect::verify(args, world),
+        Command::Verify(args) => verify::verify(args, world),
         Command::Toolchain(args) => toolchain::run(args, world),
         Command::Cache(args) => cache::run(args, world),
         Command::Completions { shell } => {

@@ -51,7 +51,8 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     })?;
     context.stage(name, Stage::Verify, format!("device code and import of {}", file_name(&built.wheel)));
     let checker = || built.checker.map_or_else(|| start_checker(context, unit), Ok);
-    let verified = verify::wheel(context, &unit.recipe, &unit.archs, checker, &built.wheel, &folder.root);
+    let verified =
+        verify::wheel(context, &unit.recipe, &unit.archs, &unit.toolchain, checker, &built.wheel, &folder.root);
     if signals::caught() {
         let _ = folder.remove();
         return Err(interrupted(&folder).into());

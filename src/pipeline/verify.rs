@@ -6,9 +6,13 @@ use super::Context;
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
+use crate::domain::toolchain::Toolchain;
 use crate::recipe::Recipe;
 use crate::report::FileCoverage;
-use crate::verify::{coverage, import, site};
+use crate::verify::found::{self, Depth, Found};
+use crate::verify::outcome::{Finding, Level};
+use crate::verify::site::{self, Site};
+use crate::verify::{abi, coverage, import};
 
 /// What a verified wheel showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +23,10 @@ pub struct Verified {
     pub import_output: Vec<String>,
 }
 
-/// Verifies `wheel` against `requested` and imports it with the Python that `checker` gives, unpacked in a folder `within`
-/// the build's own: what a kill leaves there goes with the rest.
+/// Verifies `wheel` against `requested`, looks at what it links, and imports it with the Python that `checker` gives. It is
+/// unpacked in a folder `within` the build's own: what a kill leaves there goes with the rest.
+///
+/// Whether it loads is shown by the import; what its tables say explains a failure, and warns where it works here only.
 ///
 /// # Errors
 /// Every violation at once; the import is tried only where the files are right.
@@ -28,6 +34,7 @@ pub fn wheel(
     context: &Context<'_>,
     recipe: &Recipe,
     requested: &ArchSet,
+    toolchain: &Toolchain,
     checker: impl FnOnce() -> Result<import::Checker, Problem>,
     wheel: &Utf8Path,
     within: &Utf8Path,
@@ -35,12 +42,17 @@ pub fn wheel(
     let scratch = tempfile::Builder::new().prefix("verify-").tempdir_in(within).map_err(no_scratch)?;
     let root = Utf8Path::from_path(scratch.path()).ok_or_else(|| no_scratch("its path is not UTF-8"))?;
     let site = site::unpack(wheel, &root.join("site"))?;
-    let found = site.extensions.iter().map(coverage::read).collect::<Result<Vec<_>, _>>()?;
+    let read = |file| found::read(file, &file.name, Depth::Headers).map(|found| Found { in_wheel: true, ..found });
+    let found = site.extensions.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let judgement = coverage::judge(&recipe.verify, requested, &found);
     for warning in &judgement.warnings {
         context.warn(&recipe.name, warning.as_str());
     }
     Problems::check(judgement.problems)?;
+    let interfaces = interfaces(&site, toolchain, wheel);
+    for finding in interfaces.iter().filter(|finding| finding.level == Level::Warning) {
+        context.warn(&recipe.name, finding.message.message.as_str());
+    }
     let derived;
     let modules = if recipe.verify.import.is_empty() {
         derived = import::modules_of(&site);
@@ -48,8 +60,29 @@ pub fn wheel(
     } else {
         &recipe.verify.import
     };
-    let import_output = import::run(checker()?, &site, modules, recipe.verify.check.as_deref())?;
+    let import_output = import::run(checker()?, &site, modules, recipe.verify.check.as_deref())
+        .map_err(|failure| explained(&interfaces, failure))?;
     Ok(Verified { files: judgement.files, import_output })
+}
+
+/// What is amiss with the way the files link.
+fn interfaces(site: &Site, toolchain: &Toolchain, wheel: &Utf8Path) -> Vec<Finding> {
+    let files: Vec<_> = site.extensions.iter().map(|file| (file.name.clone(), file.path.clone())).collect();
+    let against = abi::Against {
+        wheel: wheel.file_name(),
+        torch: Some(&toolchain.torch),
+        site_dirs: &toolchain.python.site_dirs,
+        system: &[],
+    };
+    abi::judge(&files, &against).into_iter().flat_map(|(_, findings)| findings).collect()
+}
+
+/// A failed import, after what the tables of the files say is wrong.
+fn explained(interfaces: &[Finding], failure: Problem) -> Problems {
+    let errors = interfaces.iter().filter(|finding| finding.level == Level::Error);
+    let mut all: Vec<Problem> = errors.map(|finding| finding.problem.clone()).collect();
+    all.push(failure.clone());
+    Problems::check(all).err().unwrap_or_else(|| failure.into())
 }
 
 fn no_scratch(why: impl std::fmt::Display) -> Problem {

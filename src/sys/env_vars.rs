@@ -84,3 +84,5 @@ pub const MAX_JOBS: &str = "MAX_JOBS";
 pub const CUDA_VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 /// How CUDA numbers GPUs: `FASTEST_FIRST` (default) or `PCI_BUS_ID`.
 pub const CUDA_DEVICE_ORDER: &str = "CUDA_DEVICE_ORDER";
+/// Folders that the loader searches for libraries before its own.
+pub const LD_LIBRARY_PATH: &str = "LD_LIBRARY_PATH";

@@ -9,7 +9,9 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
 
-use super::site::Site;
+use super::abi;
+use super::input::{Opened, Shape};
+use super::site::{ExtensionFile, Site};
 use crate::domain::command::CommandSpec;
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
@@ -32,9 +34,10 @@ const SCRIPT: &str = r#"
 import sys
 stage = "torch"
 try:
-    import importlib, json, os
+    import importlib.util, json, os
     os.nice(10)
-    import torch
+    if importlib.util.find_spec("torch"):
+        import torch
     site, modules, check = json.loads(sys.stdin.readline())
     sys.path.insert(0, site)
     for name in modules:
@@ -76,12 +79,30 @@ fn not_run(python: &Utf8Path, why: &dyn std::fmt::Display) -> Problem {
         .help("check that this Python starts, then build again")
 }
 
-/// Modules of extension files, as they would be imported.
+/// The folder that the modules of an input are imported from. A bare file is found below the package it lies in.
+pub fn site_of(opened: &Opened) -> Site {
+    if opened.shape != Shape::File {
+        return Site { root: opened.root.clone(), extensions: opened.files.clone() };
+    }
+    let mut root = opened.root.as_path();
+    while root.join("__init__.py").exists() {
+        let Some(above) = root.parent() else { break };
+        root = above;
+    }
+    let within = |file: &ExtensionFile| {
+        let name = file.path.strip_prefix(root).unwrap_or(&file.path).to_string();
+        ExtensionFile { name, path: file.path.clone() }
+    };
+    Site { root: root.to_owned(), extensions: opened.files.iter().map(within).collect() }
+}
+
+/// Modules of extension files, as they would be imported; a library without `PyInit_…` is none.
 pub fn modules_of(site: &Site) -> Vec<String> {
     let stem = |name: &str| name.rsplit('/').next().and_then(|file| file.split('.').next()).map(str::to_owned);
     site.extensions
         .iter()
         .filter(|file| !file.name.rsplit('/').next().is_some_and(|name| name.starts_with("lib")))
+        .filter(|file| abi::may_be_module(&file.path))
         .filter_map(|file| {
             let folder = file.name.rsplit_once('/').map(|(folder, _)| folder.replace('/', "."));
             let stem = stem(&file.name)?;
@@ -136,7 +157,6 @@ fn mends(problem: Problem, last: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use super::super::site::ExtensionFile;
     use super::*;
 
     #[test]

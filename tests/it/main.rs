@@ -6,13 +6,17 @@
 
 mod support;
 
+mod abi;
 mod arch;
 mod build;
 mod cache;
 mod cli;
 mod consumers;
 mod detect;
+mod inspect;
+mod parity;
 mod real;
 mod recipe;
 mod tidy;
 mod toolchain;
+mod verify;

@@ -1,5 +1,6 @@
 //! A folder of its own for every test, and the real `cuwright` in it with an environment that nothing leaks into.
 
+pub mod artifact;
 pub mod real;
 
 use std::process::{Command, Output};
@@ -31,7 +32,8 @@ impl Said {
             .replace(sandbox.root().as_str(), "[ROOT]")
             .replace(env!("CARGO_TARGET_TMPDIR"), "[TMP]")
             .replace(env!("CARGO_MANIFEST_DIR"), "[PROJECT]")
-            .replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
+            .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
+            .replace(std::env::consts::ARCH, "[MACHINE]");
         // Keys and digests are the only long runs of hex digits.
         let mut shown = String::new();
         for word in text.split_inclusive(|c: char| !c.is_ascii_hexdigit()) {

@@ -1,0 +1,115 @@
+//! `verify`: asks the judge and shows what it found, as text, JSON and JUnit.
+
+use std::fmt::Write as _;
+
+use super::World;
+use crate::cli::verify::VerifyArgs;
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems};
+use crate::pipeline::judge::{self, Question};
+use crate::report::Event;
+use crate::sys::files::write_atomic;
+use crate::ui::style::table;
+use crate::verify::abi::Abi;
+use crate::verify::junit;
+use crate::verify::outcome::{File, Input, Level, Outcome};
+
+pub(super) fn verify(args: &VerifyArgs, world: &World<'_>) -> Result<Exit, Problems> {
+    let question = Question {
+        files: args.files.clone(),
+        package: args.package.clone(),
+        expect: args.expect.clone(),
+        strict: args.strict,
+        runs_on: args.runs_on.clone(),
+        driver: args.driver.clone(),
+        recipe: args.recipe.clone(),
+        python: args.python.clone(),
+        torch_dir: args.torch_dir.clone(),
+    };
+    let outcome = judge::judge(&question, world.env, world.cache_root().ok().as_deref())?;
+    if let Some(path) = &args.junit {
+        write_atomic(&world.env.absolute(path), junit::render(&outcome).as_bytes()).map_err(|error| {
+            Problem::new("cuwright::usage::unwritable_file", Exit::Usage, format!("{path} cannot be written"))
+                .why(error.to_string())
+                .help("name a file in a folder that is yours")
+        })?;
+    }
+    if world.json() {
+        world.printer.data(&serde_json::to_string_pretty(&outcome).unwrap_or_default());
+    } else {
+        for input in &outcome.inputs {
+            for text in texts(&outcome, input) {
+                world.printer.data(&text);
+            }
+        }
+        for finding in outcome.findings().filter(|finding| finding.level == Level::Warning) {
+            let text = finding.message.message.clone();
+            world.printer.event(&Event::Warning { unit: None, text });
+        }
+    }
+    outcome.check()?;
+    Ok(Exit::Ok)
+}
+
+/// What an input shows, a text a file.
+fn texts(outcome: &Outcome, input: &Input) -> Vec<String> {
+    let mut texts: Vec<String> = input.files.iter().map(|file| text(outcome, file)).collect();
+    if let Some(import) = input.import.as_ref().filter(|import| import.ok) {
+        texts.push(format!("{}: imports", input.file));
+        texts.extend(import.output.iter().map(|line| format!("  {line}")));
+    }
+    texts
+}
+
+fn text(outcome: &Outcome, file: &File) -> String {
+    let holds = if file.found.is_empty() { "no device code" } else { &file.found };
+    let mut head = format!("{}: found {holds}", file.file);
+    if let Some(expected) = &outcome.expected {
+        let _ = write!(head, "; expected {expected}");
+    }
+    if let Some(reason) = &file.waived {
+        let _ = write!(head, " (waived: {reason})");
+    }
+    if let Some(abi) = &file.abi {
+        let _ = write!(head, "\n  {}", interface(abi));
+    }
+    // Without code there is nothing to tell of any GPU that the first line does not.
+    if file.gpus.is_empty() || file.found.is_empty() {
+        return head;
+    }
+    let mut rows = vec![["  GPU", "CAPABILITY", "RUNS", "BY", "DRIVER", ""].map(str::to_owned).to_vec()];
+    for fate in &file.gpus {
+        let driver = fate.driver.as_ref().map_or_else(String::new, |floor| format!("{floor} or newer"));
+        let why = fate.waived.as_ref().map(|reason| format!("waived: {reason}")).or_else(|| fate.why.clone());
+        rows.push(vec![
+            format!("  {}", fate.gpu),
+            fate.capability.clone(),
+            fate.runs.clone(),
+            fate.by.join(", "),
+            driver,
+            why.unwrap_or_default(),
+        ]);
+    }
+    format!("{head}\n{}", table(&rows))
+}
+
+/// How a file links, in one line.
+fn interface(abi: &Abi) -> String {
+    let mut parts = vec![abi.machine.clone()];
+    parts.extend(abi.versions.get("GLIBC").map(|version| format!("glibc {version}")));
+    parts.extend(abi.versions.get("GLIBCXX").map(|version| format!("GLIBCXX {version}")));
+    parts.extend(abi.manylinux.as_ref().map(|level| format!("manylinux_{}", level.replace('.', "_"))));
+    parts.extend(abi.cudart.map(|major| format!("CUDA runtime {major}")));
+    parts.extend(match (abi.torch.as_str(), abi.cxx11_abi) {
+        ("stable", _) => Some("torch's stable interface alone".to_owned()),
+        ("c++", Some(false)) => Some("torch's C++ interface with the old ABI".to_owned()),
+        ("c++", _) => Some("torch's C++ interface".to_owned()),
+        _ => None,
+    });
+    parts.extend(match (abi.python.as_str(), &abi.limited_since) {
+        ("limited", Some(since)) => Some(format!("Python's stable ABI of {since}")),
+        ("full", _) => Some("Python's full API".to_owned()),
+        _ => None,
+    });
+    parts.join(", ")
+}

@@ -1,0 +1,87 @@
+//! Files to judge, made on the spot: fatbins with any archs, libraries that hold them, wheels.
+
+use std::io::Write as _;
+use std::process::Command;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// One image for the device code of a file: `sm_86`, `sm_90a`, `compute_80`; PTX of ISA 8.0.
+pub fn fatbin(images: &[&str]) -> Vec<u8> {
+    let mut entries = Vec::new();
+    for image in images {
+        let (kind, minor, major, name) = match image.strip_prefix("compute_") {
+            Some(name) => (1u16, 0u16, 8u16, name),
+            None => (2, 7, 1, image.strip_prefix("sm_").unwrap()),
+        };
+        let number: u32 = name.trim_end_matches(['a', 'f']).parse().unwrap();
+        let suffix = match name.as_bytes().last() {
+            Some(b'a') => 0x10_0000u64,
+            Some(b'f') => 0x20_0000,
+            _ => 0,
+        };
+        let mut header = vec![0u8; 64];
+        header[0..2].copy_from_slice(&kind.to_le_bytes());
+        header[2..4].copy_from_slice(&0x0101u16.to_le_bytes());
+        header[4..8].copy_from_slice(&64u32.to_le_bytes());
+        header[8..16].copy_from_slice(&8u64.to_le_bytes());
+        header[24..26].copy_from_slice(&minor.to_le_bytes());
+        header[26..28].copy_from_slice(&major.to_le_bytes());
+        header[28..32].copy_from_slice(&number.to_le_bytes());
+        header[40..48].copy_from_slice(&(0x11 | suffix).to_le_bytes());
+        entries.extend(header);
+        entries.extend([0u8; 8]);
+    }
+    let mut bytes = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
+    bytes.extend((entries.len() as u64).to_le_bytes());
+    bytes.extend(entries);
+    bytes
+}
+
+/// A shared library to be linked by the system's compiler.
+#[derive(Default)]
+pub struct Library<'a> {
+    /// C source.
+    pub source: &'a str,
+    /// Fatbins, each a list of images.
+    pub fatbins: &'a [&'a [&'a str]],
+    /// Further arguments of the link.
+    pub link: &'a [&'a str],
+}
+
+impl Library<'_> {
+    /// Links it as `path`.
+    pub fn write(&self, path: &Utf8Path) -> Utf8PathBuf {
+        let folder = path.parent().unwrap();
+        fs_err::create_dir_all(folder).unwrap();
+        let work = tempfile::tempdir().unwrap();
+        let work = Utf8Path::from_path(work.path()).unwrap();
+        fs_err::write(work.join("a.c"), self.source).unwrap();
+        let code: Vec<u8> = self.fatbins.iter().flat_map(|images| fatbin(images)).collect();
+        let mut assembly = String::new();
+        if !code.is_empty() {
+            fs_err::write(work.join("code.fatbin"), code).unwrap();
+            assembly = format!(".section .nv_fatbin,\"a\"\n.balign 8\n.incbin \"{work}/code.fatbin\"\n");
+        }
+        assembly.push_str(".section .note.GNU-stack,\"\",@progbits\n");
+        fs_err::write(work.join("b.s"), assembly).unwrap();
+        let linked = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-w", "-o", path.as_str()])
+            .args([work.join("a.c"), work.join("b.s")])
+            .args(self.link)
+            .output()
+            .unwrap();
+        assert!(linked.status.success(), "{}", String::from_utf8_lossy(&linked.stderr));
+        path.to_owned()
+    }
+}
+
+/// A wheel of the given members.
+pub fn wheel(path: &Utf8Path, members: &[(&str, &[u8])]) -> Utf8PathBuf {
+    let mut zip = zip::ZipWriter::new(fs_err::File::create(path).unwrap());
+    for (name, bytes) in members {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap();
+    path.to_owned()
+}
