@@ -50,7 +50,7 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
         let _ = folder.remove();
     })?;
     context.stage(name, Stage::Verify, format!("device code and import of {}", file_name(&built.wheel)));
-    let checker = || built.checker.map_or_else(|| start_checker(context, unit), Ok);
+    let checker = || built.checker.map_or_else(|| start_checker(context, unit, &folder.root), Ok);
     let verified =
         verify::wheel(context, &unit.recipe, &unit.archs, &unit.toolchain, checker, &built.wheel, &folder.root);
     if signals::caught() {
@@ -168,8 +168,8 @@ struct Built {
     checker: Option<Checker>,
 }
 
-fn start_checker(context: &Context<'_>, unit: &Prepared) -> Result<Checker, Problem> {
-    Checker::start(&unit.toolchain.python.executable, plan::of_import(&unit.toolchain, context.env))
+fn start_checker(context: &Context<'_>, unit: &Prepared, within: &Utf8Path) -> Result<Checker, Problem> {
+    Checker::start(&unit.toolchain.python.executable, plan::of_import(&unit.toolchain, context.env), Some(within))
 }
 
 fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Result<Built, Problems> {
@@ -188,7 +188,7 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
     context.stage(name, Stage::Build, format!("{}; log {}", unit.jobs.why, folder.log));
     let mut watcher = Watcher::new(context, name);
     // Importing torch takes seconds. At a low priority it fits into what the compilers leave.
-    let checker = start_checker(context, unit).ok();
+    let checker = start_checker(context, unit, &folder.root).ok();
     let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| {
         watcher.see(&happening);
     })

@@ -323,7 +323,7 @@ impl Judge<'_> {
         let site = import::site_of(opened);
         let derived = import::modules_of(&site);
         let modules = if self.verify.import.is_empty() { &derived } else { &self.verify.import };
-        let said = Checker::start(&python.executable, self.env.variables().clone())
+        let said = Checker::start(&python.executable, self.env.variables().clone(), None)
             .and_then(|checker| import::run(checker, &site, modules, self.verify.check.as_deref()));
         match said {
             Ok(output) => input.import = Some(Check { ok: true, output }),

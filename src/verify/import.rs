@@ -57,13 +57,19 @@ except BaseException as error:
 "#;
 
 impl Checker {
-    /// Starts `python` with `env` in an empty folder of its own.
+    /// Starts `python` with `env` in an empty folder of its own, made in `within` or among the temporary files.
     ///
     /// # Errors
     /// A Python that does not start, or no room for a temporary folder.
-    pub fn start(python: &Utf8Path, mut env: BTreeMap<String, String>) -> Result<Self, Problem> {
-        let cwd =
-            tempfile::Builder::new().prefix("cuwright-import-").tempdir().map_err(|error| not_run(python, &error))?;
+    pub fn start(
+        python: &Utf8Path,
+        mut env: BTreeMap<String, String>,
+        within: Option<&Utf8Path>,
+    ) -> Result<Self, Problem> {
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("cuwright-import-");
+        let cwd = within.map_or_else(|| folder.tempdir(), |within| folder.tempdir_in(within));
+        let cwd = cwd.map_err(|error| not_run(python, &error))?;
         let folder =
             Utf8Path::from_path(cwd.path()).ok_or_else(|| not_run(python, &"the temporary folder is not UTF-8"))?;
         env.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());

@@ -145,3 +145,20 @@ fn abi3_is_a_promise_about_symbols() {
     let said = sandbox.run(&["verify", &name]).assert_code(14);
     assert!(said.stderr.contains("`PyObject_Vectorcall` came with Python 3.12"), "{}", said.stderr);
 }
+
+#[test]
+fn a_second_libstdcxx_is_warned_of_and_the_shared_one_is_not() {
+    let sandbox = Sandbox::new();
+    let source = "#include <sstream>\nstd::string f(int n) { std::ostringstream s; s << n; return s.str(); }\n";
+    sandbox.file("f.cpp", source);
+    let link = |name: &str, extra: &[&str]| {
+        let mut compiler = std::process::Command::new("g++");
+        compiler.args(["-shared", "-fPIC", "f.cpp", "-o", name]).args(extra).current_dir(sandbox.work());
+        assert!(compiler.status().unwrap().success());
+    };
+    link("own.so", &["-static-libstdc++"]);
+    link("shared.so", &[]);
+    let warned = |name: &str| sandbox.run(&["verify", name]).assert_code(0).stderr.contains("a libstdc++ of its own");
+    assert!(warned("own.so"));
+    assert!(!warned("shared.so"));
+}

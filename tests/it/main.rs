@@ -14,6 +14,7 @@ mod cli;
 mod consumers;
 mod detect;
 mod inspect;
+mod launch;
 mod parity;
 mod real;
 mod recipe;

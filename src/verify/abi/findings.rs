@@ -38,6 +38,7 @@ pub(super) fn of(subject: &Subject<'_>, against: &Against<'_>) -> Vec<Finding> {
     findings.extend(cxx_abi(subject, against));
     findings.extend(libraries(subject, against));
     findings.extend(search(subject));
+    findings.extend(second_libstdcxx(subject));
     if let Some(tag) = &tag {
         findings.extend(machine(subject, tag));
         findings.extend(manylinux(subject, tag));
@@ -193,6 +194,23 @@ fn libraries(subject: &Subject<'_>, against: &Against<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Two C++ libraries in one process do not share their locales: streams of the second crash where the first was
+/// initialised. Seen with a compiler wrapper that adds `-static-libstdc++`.
+fn second_libstdcxx(subject: &Subject<'_>) -> Option<Finding> {
+    let linkage = &subject.file.linkage;
+    // libstdc++ itself exports this too.
+    let itself = linkage.soname.as_deref().is_some_and(|name| name.starts_with("libstdc++.so"));
+    if !linkage.own_libstdcxx || itself {
+        return None;
+    }
+    let message = format!("{} brings a libstdc++ of its own, beside the one that torch uses", subject.label);
+    let problem = error("cuwright::verify::static_libstdcxx", message)
+        .why("it exports `std::locale::classic()`, which only libstdc++ defines")
+        .why("code that uses streams, such as `std::ostringstream`, can crash although the file imports")
+        .help("build with a compiler that links libstdc++ dynamically: look for `-static-libstdc++` in CXX or LDFLAGS");
+    Some(Finding::warning(Topic::Abi, problem))
 }
 
 fn search(subject: &Subject<'_>) -> Option<Finding> {

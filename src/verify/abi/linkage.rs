@@ -38,9 +38,14 @@ pub(super) struct Linkage {
     pub versions: BTreeMap<String, Vec<String>>,
     /// Symbols that must be found, or loading fails.
     pub undefined: Vec<Undefined>,
+    /// Whether it brings a libstdc++ of its own and exports it.
+    pub own_libstdcxx: bool,
     /// Name of the Python module it defines (`PyInit_…`).
     pub module: Option<String>,
 }
+
+/// `std::locale::classic()`: defined by libstdc++ alone, never by what is compiled against its headers.
+const LIBSTDCXX: &[u8] = b"_ZNSt6locale7classicEv";
 
 /// The machine's name in wheel tags.
 pub(super) fn machine_name(machine: u16) -> Option<&'static str> {
@@ -148,6 +153,7 @@ impl<'data, R: ReadRef<'data>> Tables<'data, R> {
             }
             let strong = symbol.st_bind() == elf::STB_GLOBAL;
             if !symbol.is_undefined(self.endian) {
+                linkage.own_libstdcxx |= name == LIBSTDCXX;
                 if let Some(module) = name.strip_prefix(b"PyInit_") {
                     linkage.module.get_or_insert_with(|| String::from_utf8_lossy(module).into_owned());
                 }
