@@ -55,9 +55,14 @@ impl Text {
 
     fn progress(&mut self, done: u32, total: u32, file: &str, file_seconds: u64, seconds: u64) -> String {
         let steps = if total == 0 { String::new() } else { format!("[{done}/{total}] ") };
+        let file = visible(file);
+        let long = file.chars().count();
         // A line that wraps cannot be redrawn, and the end of a long name tells it from its like.
-        let skipped = file.chars().count().saturating_sub(WIDEST);
-        let file: String = visible(file).chars().skip(skipped).collect();
+        let file = if self.settings.live && long > WIDEST {
+            format!("…{}", file.chars().skip(long + 1 - WIDEST).collect::<String>())
+        } else {
+            file.to_string()
+        };
         let text = format!("{steps}{file} {}", clock(file_seconds));
         if self.settings.live {
             self.live = true;
