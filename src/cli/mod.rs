@@ -4,6 +4,7 @@ pub mod arch;
 pub mod build;
 pub mod cache;
 pub mod detect;
+pub mod env;
 pub mod inspect;
 pub mod toolchain;
 
@@ -73,6 +74,8 @@ pub enum Command {
     Detect(detect::DetectArgs),
     /// Read, check, translate and explain a list of archs
     Arch(arch::ArchArgs),
+    /// The environment of a build, for a shell, a container or a CI job
+    Env(env::EnvArgs),
     /// List the GPU code in libraries, objects, archives and wheels
     Inspect(inspect::InspectArgs),
     /// Judge wheels and libraries by the GPU code they hold
@@ -96,6 +99,7 @@ impl Command {
             Self::Plan(_) => "plan",
             Self::Detect(_) => "detect",
             Self::Arch(_) => "arch",
+            Self::Env(_) => "env",
             Self::Inspect(_) => "inspect",
             Self::Verify(_) => "verify",
             Self::Toolchain(_) => "toolchain",

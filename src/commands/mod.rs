@@ -4,6 +4,7 @@ mod arch;
 mod build;
 mod cache;
 mod detect;
+mod env;
 mod inspect;
 mod toolchain;
 
@@ -98,6 +99,7 @@ fn dispatch(command: &Command, world: &World<'_>) -> Result<Exit, Problems> {
         Command::Plan(args) => build::plan(args, world),
         Command::Detect(args) => detect::run(args, world),
         Command::Arch(args) => arch::run(args, world),
+        Command::Env(args) => env::run(args, world),
         Command::Inspect(args) => inspect::inspect(args, world),
         Command::Verify(args) => inspect::verify(args, world),
         Command::Toolchain(args) => toolchain::run(args, world),

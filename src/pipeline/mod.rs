@@ -5,6 +5,7 @@
 pub mod artifact;
 pub mod build;
 pub mod detect;
+pub mod env;
 pub mod load;
 pub mod plan;
 pub mod prepare;

@@ -12,6 +12,7 @@ mod cache;
 mod cli;
 mod consumers;
 mod detect;
+mod env;
 mod real;
 mod recipe;
 mod tidy;
