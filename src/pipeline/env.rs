@@ -58,9 +58,9 @@ pub fn compose(context: &Context<'_>, loaded: &Loaded, request: &Request, here: 
     });
     let torch = toolchain.as_ref().map_or(request.torch.as_deref(), |toolchain| Some(&toolchain.torch.version));
     let by_table = || torch.and_then(compat::torch).map(|row| row.archs.iter().map(ToString::to_string).collect());
-    let own = toolchain.as_ref().map(|toolchain| toolchain.torch.supported_archs.clone());
-    let torch_allows: Option<Vec<String>> = own.filter(|list| !list.is_empty()).or_else(by_table);
-    let facts = Facts { compiler, torch };
+    let own = toolchain.as_ref().and_then(prepare::accepted).map(<[String]>::to_vec);
+    let torch_allows: Option<Vec<String>> = own.or_else(by_table);
+    let facts = Facts { compiler, torch, torch_accepts: torch_allows.as_deref() };
     let selected = prepare::select(context, loaded, request, facts)?;
     if let Some(compiler) = compiler {
         Problems::check(support::against_compiler(&selected.set, compiler))?;

@@ -83,6 +83,7 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
     let facts = Facts {
         compiler: Some(Compiler { version: toolchain.toolkit.nvcc, gpu_codes: Some(&toolchain.toolkit.gpu_codes) }),
         torch: Some(&toolchain.torch.version),
+        torch_accepts: accepted(&toolchain),
     };
     let selected = match early {
         Some(selected) if !needs_toolkit(request, &loaded.recipe) => selected,
@@ -121,6 +122,11 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
         inputs,
         _lease: chosen.lease,
     })
+}
+
+/// What the torch of `toolchain` says it accepts, if it says so.
+pub fn accepted(toolchain: &Toolchain) -> Option<&[String]> {
+    Some(toolchain.torch.supported_archs.as_slice()).filter(|list| !list.is_empty())
 }
 
 fn bug(why: &str) -> Problem {

@@ -50,8 +50,10 @@ pub struct Listed<'a> {
 pub struct Facts<'a> {
     /// The toolkit, if one is chosen: expands `all` and `all-major`.
     pub compiler: Option<Compiler<'a>>,
-    /// The torch version, if one is chosen: expands family names.
+    /// The torch version, if one is chosen: expands family names, and `all` leaves out what it refuses.
     pub torch: Option<&'a str>,
+    /// What that torch itself says it accepts; without it the table is asked.
+    pub torch_accepts: Option<&'a [String]>,
 }
 
 /// The GPUs of this machine, as far as selecting needs to know them.
@@ -86,7 +88,7 @@ pub fn select(
 ) -> Result<Selected, Problems> {
     let mut warnings = ignored(request);
     let mut inherited = false;
-    let mut resolver = resolve::Resolver { facts, detect: &mut detect, why: Vec::new(), problems: Vec::new() };
+    let mut resolver = resolve::Resolver { facts, detect: &mut detect, why: Vec::new(), warnings: Vec::new(), problems: Vec::new() };
     let set = if !request.arch.is_empty() {
         resolver.lists(&Origin::argument("--arch"), request.arch)
     } else if !request.gpus.is_empty() {
@@ -102,11 +104,12 @@ pub fn select(
     } else {
         resolver.machine()
     };
-    let resolve::Resolver { why, problems, .. } = resolver;
+    let resolve::Resolver { why, warnings: left_out, problems, .. } = resolver;
     Problems::check(problems)?;
     if set.is_empty() {
         return Err(empty(request).into());
     }
+    warnings.extend(left_out);
     warnings.extend(support::unknown(&set));
     Ok(Selected { set, why, warnings, inherited })
 }

@@ -12,7 +12,7 @@ fn machine(capabilities: &[&str]) -> Detected {
 }
 
 fn compiler(version: &str) -> Facts<'static> {
-    Facts { compiler: Some(Compiler::release(version.parse().unwrap())), torch: None }
+    Facts { compiler: Some(Compiler::release(version.parse().unwrap())), ..Facts::default() }
 }
 
 fn arch(list: &str, facts: Facts<'_>) -> Result<Selected, Problems> {
@@ -97,7 +97,7 @@ fn words_become_numbers() {
     }
     let codes = words(&["sm_90", "sm_120", "sm_121"]);
     let facts =
-        Facts { compiler: Some(Compiler { version: "13.9".parse().unwrap(), gpu_codes: Some(&codes) }), torch: None };
+        Facts { compiler: Some(Compiler { version: "13.9".parse().unwrap(), gpu_codes: Some(&codes) }), ..Facts::default() };
     assert_eq!(set("all", facts), "9.0;12.0+PTX;12.1");
 }
 
@@ -137,4 +137,20 @@ fn a_detection_fault_is_the_error_shown() {
 fn an_empty_list_is_a_mistake_of_its_origin() {
     let problems = arch(" ; ", Facts::default()).unwrap_err();
     assert_eq!((problems.exit(), problems.iter().next().unwrap().code()), (Exit::Usage, NO_TARGET));
+}
+
+#[test]
+fn all_leaves_out_what_the_chosen_torch_refuses_and_says_so() {
+    let facts = Facts { torch: Some("2.11.0+cu130"), ..compiler("13.0") };
+    let selected = arch("all", facts).unwrap();
+    assert_eq!(selected.warnings, ["8.8 left out: torch 2.11.0+cu130 does not accept it"]);
+    assert!(selected.why.contains(&selected.warnings[0]) && !selected.set.to_string().contains("8.8"));
+    assert!(support::against_torch(&selected.set, "2.11", None).is_empty());
+    let own = ["7.5", "9.0"].map(str::to_owned);
+    let facts = Facts { torch_accepts: Some(&own), ..facts };
+    assert_eq!(set("all", facts), "7.5;9.0+PTX");
+    assert_eq!(set("all-major", facts), "7.5;9.0+PTX");
+    // What is written out is meant, and judged later.
+    assert_eq!(set("8.8", facts), "8.8");
+    assert_eq!(set("all", compiler("13.0")).matches("8.8").count(), 1);
 }
