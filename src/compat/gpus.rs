@@ -160,13 +160,17 @@ fn is_profile(part: &str) -> bool {
 
 fn nearest(query: &Words) -> Vec<&'static str> {
     let essence = query.essence();
-    let mut near: Vec<(usize, &'static str)> = PHYSICAL_ROWS
+    // Among names that are equally far, the one that shares the query's other words (`RTX`) was meant.
+    let mut near: Vec<(usize, usize, &'static str)> = PHYSICAL_ROWS
         .iter()
-        .map(|row| (strsim::damerau_levenshtein(&essence, &row.words.essence()), row.candidate.name))
-        .filter(|(distance, name)| *distance <= 1 + essence.len().min(name.len()) / 4)
+        .map(|row| {
+            let distance = strsim::damerau_levenshtein(&essence, &row.words.essence());
+            (distance, query.missing_in(&row.words), row.candidate.name)
+        })
+        .filter(|(distance, _, name)| *distance <= 1 + essence.len().min(name.len()) / 4)
         .collect();
-    near.sort_unstable_by_key(|(distance, name)| (*distance, name.len()));
-    near.into_iter().map(|(_, name)| name).take(3).collect()
+    near.sort_unstable_by_key(|(distance, missing, name)| (*distance, *missing, name.len(), *name));
+    near.into_iter().map(|(_, _, name)| name).take(3).collect()
 }
 
 #[cfg(test)]
@@ -326,6 +330,7 @@ mod tests {
     #[test]
     fn an_unknown_name_gets_the_nearest_ones() {
         assert!(found("rtx 4091").contains("RTX 4090"), "{}", found("rtx 4091"));
+        assert!(found("RTX 5O90").starts_with("? GeForce RTX 5090"), "{}", found("RTX 5O90"));
         for wrong in
             ["Failed", "", "NVIDIA", "Failed to initialize NVML: Driver/library version mismatch", "GPU", "rtx"]
         {

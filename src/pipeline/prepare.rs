@@ -161,6 +161,7 @@ pub fn select(
     let label = request.profile.as_ref().map(|name| format!("profile {name} of {}", loaded.origin)).unwrap_or_default();
     let asked = targets::Request {
         arch: &request.archs,
+        arch_name: None,
         gpus: &request.gpus,
         profile: profile.map(|profile| Listed { name: &label, arch: &profile.arch, gpus: &profile.gpus }),
         recipe: Some(Listed { name: &loaded.origin, arch: &targets.arch, gpus: &[] }),

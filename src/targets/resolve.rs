@@ -155,9 +155,8 @@ impl Resolver<'_, '_> {
         self.why.push(format!("{set} is `{word}` of CUDA {release} from {}", origin.name));
         let would_be = |arch: &&Arch| !major_only || generation(arch);
         let torch = self.facts.torch.unwrap_or_default();
-        let told = refused.iter().filter(would_be).map(|arch| {
-            format!("{arch} left out: torch {torch} does not accept it")
-        });
+        let told =
+            refused.iter().filter(would_be).map(|arch| format!("{arch} left out: torch {torch} does not accept it"));
         let told: Vec<String> = told.collect();
         self.why.extend(told.iter().cloned());
         self.warnings.extend(told);
