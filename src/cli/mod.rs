@@ -54,6 +54,9 @@ pub struct Global {
     /// Folder for toolchains, downloads and artifacts [env: `CUWRIGHT_CACHE_DIR`] [default: ~/.cache/cuwright]
     #[arg(long, global = true, value_name = "DIR")]
     pub cache_dir: Option<Utf8PathBuf>,
+    /// File with further GPUs and archs [env: `CUWRIGHT_TABLES`] [default: ~/.config/cuwright/gpus.toml, if it is there]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub tables: Option<Utf8PathBuf>,
 }
 
 impl Global {

@@ -6,6 +6,7 @@ mod cache;
 mod detect;
 mod env;
 mod inspect;
+mod tables;
 mod toolchain;
 
 use camino::Utf8PathBuf;
@@ -70,7 +71,8 @@ pub fn run(cli: &Cli, env: &Env) -> Exit {
         let text = format!("the environment variable {name} is not UTF-8 and is left out");
         world.printer.event(&Event::Note { unit: None, text });
     }
-    let result = usable(env).map_err(Problems::from).and_then(|()| dispatch(&cli.command, &world));
+    let ready = usable(env).map_err(Problems::from).and_then(|()| tables::install(global.tables.as_deref(), env));
+    let result = ready.and_then(|()| dispatch(&cli.command, &world));
     let exit = result.unwrap_or_else(|problems| {
         world.printer.problems(&problems);
         problems.exit()

@@ -81,7 +81,8 @@ impl Resolver<'_, '_> {
     fn gpu(&mut self, origin: &Origin, name: &str, found: Result<compat::Gpu, Problem>) -> ArchSet {
         match found {
             Ok(gpu) => {
-                self.why.push(format!("{} is {name} from {}, by the table of products", gpu.capability, origin.name));
+                let source = compat::user::source_of(gpu.name);
+                self.why.push(format!("{} is {name} from {}, by {source}", gpu.capability, origin.name));
                 one(gpu.capability)
             }
             Err(problem) => {
