@@ -16,6 +16,7 @@
 //! | modules | may use |
 //! |---|---|
 //! | pure, in this order: `domain` `recipe` `compat` `targets` `preflight` `plan` `key` `report` | what stands left of it |
+//! | `emit`: an environment in the formats of others | `domain` |
 //! | `sys`: environment, processes, files, network, clock | `domain` |
 //! | effects: `probe` `provision` `source` `build` `verify` | the pure line and `sys`, never one another |
 //! | `pipeline` joins effects for one unit | all above |
@@ -46,6 +47,7 @@ pub mod cli;
 pub mod commands;
 pub mod compat;
 pub mod domain;
+pub mod emit;
 pub mod key;
 pub mod pipeline;
 pub mod plan;

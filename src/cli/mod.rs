@@ -4,6 +4,7 @@ pub mod arch;
 pub mod build;
 pub mod cache;
 pub mod detect;
+pub mod env;
 pub mod inspect;
 pub mod toolchain;
 pub mod verify;
@@ -54,6 +55,9 @@ pub struct Global {
     /// Folder for toolchains, downloads and artifacts [env: `CUWRIGHT_CACHE_DIR`] [default: ~/.cache/cuwright]
     #[arg(long, global = true, value_name = "DIR")]
     pub cache_dir: Option<Utf8PathBuf>,
+    /// File with further GPUs and archs [env: `CUWRIGHT_TABLES`] [default: ~/.config/cuwright/gpus.toml, if it is there]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub tables: Option<Utf8PathBuf>,
 }
 
 impl Global {
@@ -74,6 +78,8 @@ pub enum Command {
     Detect(detect::DetectArgs),
     /// Read, check, translate and explain a list of archs
     Arch(arch::ArchArgs),
+    /// The environment of a build, for a shell, a container or a CI job
+    Env(env::EnvArgs),
     /// List the GPU code in libraries, objects, archives and wheels
     Inspect(inspect::InspectArgs),
     /// Judge wheels and libraries: the GPU code they hold, the GPUs they run on, what they link
@@ -97,6 +103,7 @@ impl Command {
             Self::Plan(_) => "plan",
             Self::Detect(_) => "detect",
             Self::Arch(_) => "arch",
+            Self::Env(_) => "env",
             Self::Inspect(_) => "inspect",
             Self::Verify(_) => "verify",
             Self::Toolchain(_) => "toolchain",

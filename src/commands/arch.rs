@@ -119,8 +119,8 @@ fn select(args: &ArchArgs, world: &World<'_>) -> Result<(Selected, Option<&'stat
     let inherited = [env_vars::TORCH_CUDA_ARCH_LIST];
     let inherited = inherited.into_iter().find_map(|name| Some((name, world.env.get(name)?)));
     let gpus: &[String] = if args.list.is_empty() { &args.gpu } else { &[] };
-    let request = Request { arch: &args.list, gpus, inherited, ..Request::default() };
-    let facts = Facts { compiler, torch: args.torch.as_deref() };
+    let request = Request { arch: &args.list, arch_name: Some("LIST"), gpus, inherited, ..Request::default() };
+    let facts = Facts { compiler, torch: args.torch.as_deref(), torch_accepts: None };
     let mut selected = targets::select(&request, facts, || Detected::from(&gpu::detect(world.env)))?;
     let mut problems = Vec::new();
     if let Some(compiler) = compiler {

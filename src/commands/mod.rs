@@ -4,7 +4,9 @@ mod arch;
 mod build;
 mod cache;
 mod detect;
+mod env;
 mod inspect;
+mod tables;
 mod toolchain;
 mod verify;
 
@@ -70,7 +72,8 @@ pub fn run(cli: &Cli, env: &Env) -> Exit {
         let text = format!("the environment variable {name} is not UTF-8 and is left out");
         world.printer.event(&Event::Note { unit: None, text });
     }
-    let result = usable(env).map_err(Problems::from).and_then(|()| dispatch(&cli.command, &world));
+    let ready = usable(env).map_err(Problems::from).and_then(|()| tables::install(global.tables.as_deref(), env));
+    let result = ready.and_then(|()| dispatch(&cli.command, &world));
     let exit = result.unwrap_or_else(|problems| {
         world.printer.problems(&problems);
         problems.exit()
@@ -99,6 +102,7 @@ fn dispatch(command: &Command, world: &World<'_>) -> Result<Exit, Problems> {
         Command::Plan(args) => build::plan(args, world),
         Command::Detect(args) => detect::run(args, world),
         Command::Arch(args) => arch::run(args, world),
+        Command::Env(args) => env::run(args, world),
         Command::Inspect(args) => inspect::inspect(args, world),
         Command::Verify(args) => verify::verify(args, world),
         Command::Toolchain(args) => toolchain::run(args, world),

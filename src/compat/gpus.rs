@@ -62,6 +62,21 @@ struct Row {
 static PHYSICAL_ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| table::rows(GPUS).filter_map(|row| read(&row)).collect());
 static VIRTUAL_ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| table::rows(VIRTUAL).filter_map(|row| read(&row)).collect());
 
+static USER_ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let own = super::user::installed().map(|own| own.gpus.as_slice()).unwrap_or_default();
+    own.iter()
+        .map(|(name, capability)| Row {
+            words: Words::of(name),
+            candidate: Candidate { name, capabilities: vec![*capability] },
+        })
+        .collect()
+});
+
+/// Products that are bought, the user's own first.
+fn physical() -> impl Iterator<Item = &'static Row> {
+    USER_ROWS.iter().chain(PHYSICAL_ROWS.iter())
+}
+
 fn read(row: &[&'static str]) -> Option<Row> {
     let [name, capabilities, ..] = *row else { return None };
     let capabilities: Option<Vec<Capability>> = capabilities.split('|').map(|c| c.parse().ok()).collect();
@@ -74,12 +89,16 @@ pub fn gpu_by_name(name: &str) -> GpuLookup {
     if query.is_empty() {
         return GpuLookup::Unknown(Vec::new());
     }
-    let exact = |query: &Words| decide(PHYSICAL_ROWS.iter().filter(|row| row.words == *query));
-    let loose = |rows: &'static [Row], query: &Words| decide(rows.iter().filter(|row| query.names(&row.words)));
-    exact(&query)
-        .or_else(|| loose(&PHYSICAL_ROWS, &query))
-        .or_else(|| loose(&VIRTUAL_ROWS, &Words::of(without_profile(name)?)))
-        .or_else(|| query.without_surplus().and_then(|query| loose(&PHYSICAL_ROWS, &query)))
+    let loose = |query: &Words| decide(physical().filter(|row| query.names(&row.words)));
+    let virtual_gpu = |base: &str| {
+        let query = Words::of(base);
+        decide(VIRTUAL_ROWS.iter().filter(|row| query.names(&row.words)))
+    };
+    decide(USER_ROWS.iter().filter(|row| row.words == query))
+        .or_else(|| decide(PHYSICAL_ROWS.iter().filter(|row| row.words == query)))
+        .or_else(|| loose(&query))
+        .or_else(|| virtual_gpu(without_profile(name)?))
+        .or_else(|| query.without_surplus().and_then(|query| loose(&query)))
         .unwrap_or_else(|| GpuLookup::Unknown(nearest(&query)))
 }
 
@@ -160,13 +179,16 @@ fn is_profile(part: &str) -> bool {
 
 fn nearest(query: &Words) -> Vec<&'static str> {
     let essence = query.essence();
-    let mut near: Vec<(usize, &'static str)> = PHYSICAL_ROWS
-        .iter()
-        .map(|row| (strsim::damerau_levenshtein(&essence, &row.words.essence()), row.candidate.name))
-        .filter(|(distance, name)| *distance <= 1 + essence.len().min(name.len()) / 4)
+    // Among names that are equally far, the one that shares the query's other words (`RTX`) was meant.
+    let mut near: Vec<(usize, usize, &'static str)> = physical()
+        .map(|row| {
+            let distance = strsim::damerau_levenshtein(&essence, &row.words.essence());
+            (distance, query.missing_in(&row.words), row.candidate.name)
+        })
+        .filter(|(distance, _, name)| *distance <= 1 + essence.len().min(name.len()) / 4)
         .collect();
-    near.sort_unstable_by_key(|(distance, name)| (*distance, name.len()));
-    near.into_iter().map(|(_, name)| name).take(3).collect()
+    near.sort_unstable_by_key(|(distance, missing, name)| (*distance, *missing, name.len(), *name));
+    near.into_iter().map(|(_, _, name)| name).take(3).collect()
 }
 
 #[cfg(test)]
@@ -326,6 +348,7 @@ mod tests {
     #[test]
     fn an_unknown_name_gets_the_nearest_ones() {
         assert!(found("rtx 4091").contains("RTX 4090"), "{}", found("rtx 4091"));
+        assert!(found("RTX 5O90").starts_with("? GeForce RTX 5090"), "{}", found("RTX 5O90"));
         for wrong in
             ["Failed", "", "NVIDIA", "Failed to initialize NVML: Driver/library version mismatch", "GPU", "rtx"]
         {

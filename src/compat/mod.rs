@@ -11,6 +11,7 @@ pub mod support;
 mod table;
 mod toolkits;
 mod torch;
+pub mod user;
 
 pub use driver::DriverVersion;
 pub use gpus::{Candidate, Gpu, GpuLookup, PciGpu, examples, gpu_by_name, gpu_by_pci, tegra_by_compatible};

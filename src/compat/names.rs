@@ -134,6 +134,16 @@ impl Words {
         (!kept.is_empty() && kept.len() < self.0.len()).then_some(Self(kept))
     }
 
+    /// Whether no word tells one product from another, as in `GPU`.
+    pub(super) fn decides_nothing(&self) -> bool {
+        self.0.iter().all(|word| optional(word))
+    }
+
+    /// How many words of this query `row` does not have.
+    pub(super) fn missing_in(&self, row: &Self) -> usize {
+        self.0.iter().filter(|word| !row.0.contains(word)).count()
+    }
+
     /// One text to measure how far a slip is from a name: the words that are not optional.
     pub(super) fn essence(&self) -> String {
         let words: Vec<&str> = self.0.iter().filter(|word| !optional(word)).map(String::as_str).collect();

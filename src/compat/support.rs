@@ -95,14 +95,20 @@ pub fn against_compiler_here(set: &ArchSet, compiler: Compiler<'_>, gpus: &[Capa
     problems
 }
 
-/// What of `set` the torch's own list does not know.
-pub fn against_torch(set: &ArchSet, version: &str, accepted: Option<&[String]>) -> Vec<Problem> {
-    let known = |arch: Arch| match (accepted, torch(version)) {
+/// Which of `archs` a torch refuses: by its own list where that is at hand, else by the table, else none.
+pub fn refused_by_torch(archs: &[Arch], version: Option<&str>, accepted: Option<&[String]>) -> Vec<Arch> {
+    let known = |arch: Arch| match (accepted, version.and_then(torch)) {
         (Some(list), _) => list.contains(&arch.to_string()),
         (None, Some(row)) => row.accepts(arch),
         (None, None) => true,
     };
-    let refused: Vec<Arch> = set.iter().map(|(arch, _)| arch).filter(|arch| !known(*arch)).collect();
+    archs.iter().copied().filter(|arch| !known(*arch)).collect()
+}
+
+/// What of `set` the torch's own list does not know.
+pub fn against_torch(set: &ArchSet, version: &str, accepted: Option<&[String]>) -> Vec<Problem> {
+    let archs: Vec<Arch> = set.iter().map(|(arch, _)| arch).collect();
+    let refused = refused_by_torch(&archs, Some(version), accepted);
     if refused.is_empty() {
         return Vec::new();
     }

@@ -62,7 +62,8 @@ pub struct Toolkit {
 impl Toolkit {
     /// Whether nvcc can target `arch`.
     pub fn knows(&self, arch: Arch) -> bool {
-        self.archs.contains(&arch)
+        let within = |span: &Span| span.first <= self.release && span.last.is_none_or(|last| self.release <= last);
+        self.archs.contains(&arch) || by_user(arch).as_ref().is_some_and(within)
     }
 
     /// The archs without a suffix.
@@ -97,8 +98,17 @@ pub fn toolkit(version: CudaVersion) -> Option<&'static Toolkit> {
     TOOLKITS.iter().find(|toolkit| toolkit.release == version.release())
 }
 
+/// What the user's own file says about an arch.
+fn by_user(arch: Arch) -> Option<Span> {
+    let own = super::user::installed()?;
+    own.archs.iter().find(|(known, _)| *known == arch).map(|(_, span)| *span)
+}
+
 /// Which releases can target `arch`; `None` where none of the table can.
 pub fn arch_span(arch: Arch) -> Option<Span> {
+    if let Some(span) = by_user(arch) {
+        return Some(span);
+    }
     let mut knowing = TOOLKITS.iter().filter(|toolkit| toolkit.knows(arch));
     let first = knowing.next()?.release;
     let last = knowing.next_back().map_or(first, |toolkit| toolkit.release);

@@ -49,10 +49,12 @@ impl Problem {
         self
     }
 
-    /// Adds one mend: a command to run or an edit to make.
+    /// Adds one mend: a command to run or an edit to make. One that begins with "or" loses it where it is the first.
     #[must_use]
     pub fn help(mut self, mend: impl Into<String>) -> Self {
-        self.0.help.push(mend.into());
+        let mend = mend.into();
+        let alone = mend.strip_prefix("or ").filter(|_| self.0.help.is_empty()).map(str::to_owned);
+        self.0.help.push(alone.unwrap_or(mend));
         self
     }
 
@@ -177,6 +179,12 @@ mod tests {
         assert_eq!(nearest("mmvc", ["mmcv", "torch-scatter"]), Some("mmcv"));
         assert_eq!(nearest("archs", ["arch", "ptx"]), Some("arch"));
         assert_eq!(nearest("zzz", ["mmcv", "arch"]), None);
+    }
+
+    #[test]
+    fn the_first_mend_follows_no_other() {
+        let problem = Problem::new("cuwright::test", Exit::Usage, "x").help("or this").help("or that");
+        assert_eq!(problem.mends(), ["this", "or that"]);
     }
 
     #[test]

@@ -13,6 +13,8 @@ use crate::sys::Env;
 
 /// Name of the recipe file in a folder.
 pub const RECIPE_FILE: &str = "cuwright.toml";
+/// Code of a folder that holds nothing to build.
+pub const NOTHING: &str = "cuwright::recipe::nothing_to_build";
 /// A recipe is a page of text; anything larger is another kind of file.
 const LARGEST: u64 = 1 << 20;
 /// Patches may carry generated code.
@@ -101,13 +103,9 @@ fn in_folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
         pyproject: optional("pyproject.toml")?,
     };
     let Some(text) = infer::infer(&sight) else {
-        let problem =
-            Problem::new("cuwright::recipe::nothing_to_build", Exit::Recipe, format!("nothing to build in {path}"))
-                .why(format!("it holds neither {RECIPE_FILE} nor setup.py"))
-                .help(format!(
-                    "go to the project's folder, or name a recipe: {}",
-                    builtin::ALL.map(|r| r.name).join(", ")
-                ));
+        let problem = Problem::new(NOTHING, Exit::Recipe, format!("nothing to build in {path}"))
+            .why(format!("it holds neither {RECIPE_FILE} nor setup.py"))
+            .help(format!("go to the project's folder, or name a recipe: {}", builtin::ALL.map(|r| r.name).join(", ")));
         return Err(problem.into());
     };
     let document = Document { origin: "inferred recipe", text: &text };

@@ -5,6 +5,7 @@
 pub mod artifact;
 pub mod build;
 pub mod detect;
+pub mod env;
 pub mod judge;
 pub mod load;
 pub mod plan;

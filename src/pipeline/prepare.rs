@@ -83,6 +83,7 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
     let facts = Facts {
         compiler: Some(Compiler { version: toolchain.toolkit.nvcc, gpu_codes: Some(&toolchain.toolkit.gpu_codes) }),
         torch: Some(&toolchain.torch.version),
+        torch_accepts: accepted(&toolchain),
     };
     let selected = match early {
         Some(selected) if !needs_toolkit(request, &loaded.recipe) => selected,
@@ -123,6 +124,11 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
     })
 }
 
+/// What the torch of `toolchain` says it accepts, if it says so.
+pub fn accepted(toolchain: &Toolchain) -> Option<&[String]> {
+    Some(toolchain.torch.supported_archs.as_slice()).filter(|list| !list.is_empty())
+}
+
 fn bug(why: &str) -> Problem {
     Problem::new("cuwright::bug", Exit::Bug, "the cache key could not be computed").why(why).help("please report this")
 }
@@ -155,6 +161,7 @@ pub fn select(
     let label = request.profile.as_ref().map(|name| format!("profile {name} of {}", loaded.origin)).unwrap_or_default();
     let asked = targets::Request {
         arch: &request.archs,
+        arch_name: None,
         gpus: &request.gpus,
         profile: profile.map(|profile| Listed { name: &label, arch: &profile.arch, gpus: &profile.gpus }),
         recipe: Some(Listed { name: &loaded.origin, arch: &targets.arch, gpus: &[] }),

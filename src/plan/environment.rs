@@ -121,6 +121,22 @@ pub fn of_import(toolchain: &Toolchain, env: &Env) -> BTreeMap<String, String> {
     variables
 }
 
+/// The variables by which build systems find the tools of `toolchain`, `PATH` aside.
+pub fn of_toolchain(toolchain: &Toolchain) -> [(&'static str, String); 6] {
+    let home = toolchain.toolkit.home.as_str();
+    let nvcc = toolchain.toolkit.home.join("bin/nvcc");
+    [
+        (vars::CUDA_HOME, home.to_owned()),
+        (vars::CUDA_PATH, home.to_owned()),
+        ("CUDACXX", nvcc.to_string()),
+        // torch writes this into its ninja file as it is, where a blank in the path would end the word.
+        ("PYTORCH_NVCC", quote(nvcc.as_str())),
+        // torch hands CC to nvcc as its host compiler; setting only one of the two lets nvcc pick another by itself.
+        ("CC", toolchain.host.cc.to_string()),
+        ("CXX", toolchain.host.cxx.to_string()),
+    ]
+}
+
 /// Composes the environment of a unit.
 ///
 /// `inherited` says that the targets are those of the caller's own `TORCH_CUDA_ARCH_LIST`, which then is not reported.
@@ -161,16 +177,9 @@ pub fn environment(
             result.cleared.push((name.to_owned(), value.to_owned()));
         }
     }
-    let home = toolchain.toolkit.home.as_str();
-    result.set(vars::CUDA_HOME, home, false);
-    result.set(vars::CUDA_PATH, home, false);
-    let nvcc = toolchain.toolkit.home.join("bin/nvcc");
-    result.set("CUDACXX", nvcc.as_str(), false);
-    // torch writes this into its ninja file as it is, where a blank in the path would end the word.
-    result.set("PYTORCH_NVCC", &quote(nvcc.as_str()), false);
-    // torch hands CC to nvcc as its host compiler; setting only one of the two lets nvcc pick another by itself.
-    result.set("CC", toolchain.host.cc.as_str(), false);
-    result.set("CXX", toolchain.host.cxx.as_str(), false);
+    for (name, value) in of_toolchain(toolchain) {
+        result.set(name, &value, false);
+    }
     result.set(vars::TORCH_CUDA_ARCH_LIST, &torch::render(archs, None)?, false);
     result.set(vars::MAX_JOBS, &jobs.to_string(), false);
     result.set(vars::PATH, &search_path(toolchain, env), false);

@@ -8,7 +8,7 @@ pub mod jobs;
 
 use camino::Utf8Path;
 
-pub use self::environment::{Environment, environment, of_import};
+pub use self::environment::{ARCH_VARIABLES, Environment, environment, of_import, of_toolchain};
 pub use self::jobs::{Jobs, jobs};
 use crate::domain::command::CommandSpec;
 use crate::domain::toolchain::Toolchain;

@@ -1,4 +1,4 @@
-//! Where cuwright keeps what it may throw away. XDG on every unix, overridable by one variable.
+//! Where cuwright keeps what it may throw away, and where a user keeps what it reads. XDG on every unix, overridable by one variable.
 
 use camino::Utf8PathBuf;
 
@@ -14,6 +14,14 @@ pub fn cache_root(env: &Env) -> Option<Utf8PathBuf> {
         .filter(absolute)
         .map(Utf8PathBuf::from)
         .or_else(|| env.get(env_vars::HOME).map(|home| Utf8PathBuf::from(home).join(".cache")))
+        .map(|base| base.join("cuwright"))
+}
+
+/// Folder of the user's own settings, or `None` where no home is known.
+pub fn config(env: &Env) -> Option<Utf8PathBuf> {
+    let given = env.get(env_vars::XDG_CONFIG_HOME).filter(|path| path.starts_with('/')).map(Utf8PathBuf::from);
+    given
+        .or_else(|| env.get(env_vars::HOME).map(|home| Utf8PathBuf::from(home).join(".config")))
         .map(|base| base.join("cuwright"))
 }
 

@@ -4,6 +4,8 @@
 
 /// Folder for everything cuwright caches. Default: `$XDG_CACHE_HOME/cuwright`, else `~/.cache/cuwright`.
 pub const CUWRIGHT_CACHE_DIR: &str = "CUWRIGHT_CACHE_DIR";
+/// A file with further GPUs and archs. Default: `$XDG_CONFIG_HOME/cuwright/gpus.toml`, if there is one.
+pub const CUWRIGHT_TABLES: &str = "CUWRIGHT_TABLES";
 /// Search path of programs.
 pub const PATH: &str = "PATH";
 /// The user's home folder.

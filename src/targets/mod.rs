@@ -16,6 +16,10 @@ pub use resolve::{ambiguous_gpu, gpu, unknown_gpu};
 
 /// Code of "nothing names a target".
 pub const NO_TARGET: &str = "cuwright::target::none";
+/// Code of a list that was given and holds nothing.
+pub const EMPTY: &str = "cuwright::target::empty_list";
+/// Code of a word that looks at this machine, where that makes no sense.
+pub const MACHINE_WORD: &str = "cuwright::target::machine_word";
 /// Code of a word that only a toolkit can expand.
 pub const NEEDS_TOOLKIT: &str = "cuwright::target::all_needs_toolkit";
 
@@ -24,6 +28,8 @@ pub const NEEDS_TOOLKIT: &str = "cuwright::target::all_needs_toolkit";
 pub struct Request<'a> {
     /// Values of `--arch`.
     pub arch: &'a [String],
+    /// How the user knows that list, if not as `--arch`.
+    pub arch_name: Option<&'a str>,
     /// Values of `--gpu`.
     pub gpus: &'a [String],
     /// The recipe's profile that `--profile` chose.
@@ -32,6 +38,12 @@ pub struct Request<'a> {
     pub recipe: Option<Listed<'a>>,
     /// An arch variable of the environment, name and value.
     pub inherited: Option<(&'a str, &'a str)>,
+}
+
+impl Request<'_> {
+    fn arch_name(&self) -> &str {
+        self.arch_name.unwrap_or("--arch")
+    }
 }
 
 /// Targets that a recipe lists.
@@ -50,8 +62,10 @@ pub struct Listed<'a> {
 pub struct Facts<'a> {
     /// The toolkit, if one is chosen: expands `all` and `all-major`.
     pub compiler: Option<Compiler<'a>>,
-    /// The torch version, if one is chosen: expands family names.
+    /// The torch version, if one is chosen: expands family names, and `all` leaves out what it refuses.
     pub torch: Option<&'a str>,
+    /// What that torch itself says it accepts; without it the table is asked.
+    pub torch_accepts: Option<&'a [String]>,
 }
 
 /// The GPUs of this machine, as far as selecting needs to know them.
@@ -86,9 +100,10 @@ pub fn select(
 ) -> Result<Selected, Problems> {
     let mut warnings = ignored(request);
     let mut inherited = false;
-    let mut resolver = resolve::Resolver { facts, detect: &mut detect, why: Vec::new(), problems: Vec::new() };
+    let mut resolver =
+        resolve::Resolver { facts, detect: &mut detect, why: Vec::new(), warnings: Vec::new(), problems: Vec::new() };
     let set = if !request.arch.is_empty() {
-        resolver.lists(&Origin::argument("--arch"), request.arch)
+        resolver.lists(&Origin::argument(request.arch_name()), request.arch)
     } else if !request.gpus.is_empty() {
         resolver.gpus(&Origin::argument("--gpu"), request.gpus)
     } else if let Some(listed) = request.profile.as_ref().or_else(|| non_empty(request.recipe.as_ref())) {
@@ -102,11 +117,12 @@ pub fn select(
     } else {
         resolver.machine()
     };
-    let resolve::Resolver { why, problems, .. } = resolver;
+    let resolve::Resolver { why, warnings: left_out, problems, .. } = resolver;
     Problems::check(problems)?;
     if set.is_empty() {
         return Err(empty(request).into());
     }
+    warnings.extend(left_out);
     warnings.extend(support::unknown(&set));
     Ok(Selected { set, why, warnings, inherited })
 }
@@ -117,9 +133,13 @@ pub fn select(
 /// An item that names no arch, or `native`, which is no expectation.
 pub fn literal(origin: &str, text: &str) -> Result<ArchSet, Problems> {
     let asked = [text.to_owned()];
-    let request = Request { arch: &asked, ..Request::default() };
+    let request = Request { arch: &asked, arch_name: Some(origin), ..Request::default() };
     let nothing = || Detected {
-        notes: vec![format!("{origin} takes no word that depends on this machine")],
+        problem: Some(
+            Problem::new(MACHINE_WORD, Exit::Usage, format!("{origin} takes no word that depends on this machine"))
+                .why("an expectation must say the same thing everywhere")
+                .help("name the archs, such as `8.6;9.0+PTX`; `cuwright detect` tells those of this machine"),
+        ),
         ..Detected::default()
     };
     Ok(select(&request, Facts::default(), nothing)?.set)
@@ -134,10 +154,10 @@ fn ignored(request: &Request<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     let arch = !request.arch.is_empty();
     if arch && !request.gpus.is_empty() {
-        warnings.push("--gpu is ignored: --arch names the targets".to_owned());
+        warnings.push(format!("--gpu is ignored: {} names the targets", request.arch_name()));
     }
     if (arch || !request.gpus.is_empty()) && request.profile.is_some() {
-        let winner = if arch { "--arch" } else { "--gpu" };
+        let winner = if arch { request.arch_name() } else { "--gpu" };
         warnings.push(format!("--profile is ignored: {winner} names the targets"));
     }
     warnings
@@ -146,12 +166,14 @@ fn ignored(request: &Request<'_>) -> Vec<String> {
 /// A list was given and holds nothing.
 fn empty(request: &Request<'_>) -> Problem {
     let (origin, exit) = match (&request.profile, &request.recipe) {
-        _ if !request.arch.is_empty() => ("--arch", Exit::Usage),
+        _ if !request.arch.is_empty() => (request.arch_name(), Exit::Usage),
         _ if !request.gpus.is_empty() => ("--gpu", Exit::Usage),
         (Some(listed), _) | (None, Some(listed)) => (listed.name, Exit::Recipe),
-        (None, None) => ("the machine", Exit::NoTarget),
+        // A variable is used only where its value is not blank, so separators are all it holds.
+        (None, None) => (request.inherited.map_or("the list", |(name, _)| name), Exit::Usage),
     };
-    Problem::new(NO_TARGET, exit, format!("{origin} names no target")).help("name an arch such as `8.6`")
+    Problem::new(EMPTY, exit, format!("{origin} is given and names no target"))
+        .help("name archs such as `8.6;9.0+PTX`, or leave it out to build for the GPUs of this machine")
 }
 
 /// No list and no GPU: says what was looked at and the three ways to name targets.

@@ -3,7 +3,7 @@
 //! Collects every problem instead of stopping at the first, and writes down why each member is there.
 
 use super::{Detected, Facts, no_target, of_detected};
-use crate::compat::{self, GpuLookup};
+use crate::compat::{self, GpuLookup, support};
 use crate::domain::arch::{Arch, ArchSet, Capability, Form, Item, Origin, Spanned, parse_list};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Snippet};
@@ -12,6 +12,7 @@ pub(super) struct Resolver<'r, 'f> {
     pub(super) facts: Facts<'f>,
     pub(super) detect: &'r mut dyn FnMut() -> Detected,
     pub(super) why: Vec<String>,
+    pub(super) warnings: Vec<String>,
     pub(super) problems: Vec<Problem>,
 }
 
@@ -80,7 +81,8 @@ impl Resolver<'_, '_> {
     fn gpu(&mut self, origin: &Origin, name: &str, found: Result<compat::Gpu, Problem>) -> ArchSet {
         match found {
             Ok(gpu) => {
-                self.why.push(format!("{} is {name} from {}, by the table of products", gpu.capability, origin.name));
+                let source = compat::user::source_of(gpu.name);
+                self.why.push(format!("{} is {name} from {}, by {source}", gpu.capability, origin.name));
                 one(gpu.capability)
             }
             Err(problem) => {
@@ -134,13 +136,16 @@ impl Resolver<'_, '_> {
 
     fn all(&mut self, origin: &Origin, major_only: bool, place: Snippet) -> ArchSet {
         let word = if major_only { "all-major" } else { "all" };
-        let archs = self.facts.compiler.map(|compiler| compiler.plain()).unwrap_or_default();
+        let mut archs = self.facts.compiler.map(|compiler| compiler.plain()).unwrap_or_default();
         let Some(lowest) = archs.first().copied() else {
             let message = format!("`{word}` needs a toolkit to say which archs there are");
             let problem = Problem::new(super::NEEDS_TOOLKIT, Exit::NoTarget, message);
             self.problems.push(problem.help("name one: `--cuda 12.8`").at(place));
             return ArchSet::new();
         };
+        // A word asks for what can be had; an arch that is written out and refused stays an error elsewhere.
+        let refused = support::refused_by_torch(&archs, self.facts.torch, self.facts.torch_accepts);
+        archs.retain(|arch| !refused.contains(arch));
         // nvcc's own meaning: the first of each generation, besides the lowest it can target; PTX of the last of those.
         let generation = |arch: &Arch| arch.capability.minor == 0 || *arch == lowest;
         let highest = archs.iter().rev().find(|arch| arch.capability.minor == 0).copied();
@@ -149,6 +154,13 @@ impl Resolver<'_, '_> {
             kept.map(|arch| (arch, if Some(arch) == highest { Form::BOTH } else { Form::SASS })).collect();
         let release = self.facts.compiler.map(|compiler| compiler.version.release().to_string()).unwrap_or_default();
         self.why.push(format!("{set} is `{word}` of CUDA {release} from {}", origin.name));
+        let would_be = |arch: &&Arch| !major_only || generation(arch);
+        let torch = self.facts.torch.unwrap_or_default();
+        let told =
+            refused.iter().filter(would_be).map(|arch| format!("{arch} left out: torch {torch} does not accept it"));
+        let told: Vec<String> = told.collect();
+        self.why.extend(told.iter().cloned());
+        self.warnings.extend(told);
         set
     }
 }

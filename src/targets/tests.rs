@@ -12,7 +12,7 @@ fn machine(capabilities: &[&str]) -> Detected {
 }
 
 fn compiler(version: &str) -> Facts<'static> {
-    Facts { compiler: Some(Compiler::release(version.parse().unwrap())), torch: None }
+    Facts { compiler: Some(Compiler::release(version.parse().unwrap())), ..Facts::default() }
 }
 
 fn arch(list: &str, facts: Facts<'_>) -> Result<Selected, Problems> {
@@ -31,6 +31,7 @@ fn the_order_of_sources_holds() {
     let recipe = Listed { name: "cuwright.toml", arch: &recipe_archs, gpus: &[] };
     let mut request = Request {
         arch: &archs,
+        arch_name: None,
         gpus: &gpus,
         profile: Some(profile),
         recipe: Some(recipe),
@@ -96,8 +97,10 @@ fn words_become_numbers() {
         assert_eq!(set(list, facts), want, "{list}");
     }
     let codes = words(&["sm_90", "sm_120", "sm_121"]);
-    let facts =
-        Facts { compiler: Some(Compiler { version: "13.9".parse().unwrap(), gpu_codes: Some(&codes) }), torch: None };
+    let facts = Facts {
+        compiler: Some(Compiler { version: "13.9".parse().unwrap(), gpu_codes: Some(&codes) }),
+        ..Facts::default()
+    };
     assert_eq!(set("all", facts), "9.0;12.0+PTX;12.1");
 }
 
@@ -136,5 +139,59 @@ fn a_detection_fault_is_the_error_shown() {
 #[test]
 fn an_empty_list_is_a_mistake_of_its_origin() {
     let problems = arch(" ; ", Facts::default()).unwrap_err();
-    assert_eq!((problems.exit(), problems.iter().next().unwrap().code()), (Exit::Usage, NO_TARGET));
+    assert_eq!((problems.exit(), problems.iter().next().unwrap().code()), (Exit::Usage, EMPTY));
+}
+
+#[test]
+fn all_leaves_out_what_the_chosen_torch_refuses_and_says_so() {
+    let facts = Facts { torch: Some("2.11.0+cu130"), ..compiler("13.0") };
+    let selected = arch("all", facts).unwrap();
+    assert_eq!(selected.warnings, ["8.8 left out: torch 2.11.0+cu130 does not accept it"]);
+    assert!(selected.why.contains(&selected.warnings[0]) && !selected.set.to_string().contains("8.8"));
+    assert!(support::against_torch(&selected.set, "2.11", None).is_empty());
+    let own = ["7.5", "9.0"].map(str::to_owned);
+    let facts = Facts { torch_accepts: Some(&own), ..facts };
+    assert_eq!(set("all", facts), "7.5;9.0+PTX");
+    assert_eq!(set("all-major", facts), "7.5;9.0+PTX");
+    // What is written out is meant, and judged later.
+    assert_eq!(set("8.8", facts), "8.8");
+    assert_eq!(set("all", compiler("13.0")).matches("8.8").count(), 1);
+}
+
+#[test]
+fn a_list_that_holds_nothing_is_a_mistake_where_it_was_made() {
+    let problem = |request: &Request<'_>| {
+        let problems = select(request, Facts::default(), || panic!("must not detect")).unwrap_err();
+        problems.iter().next().unwrap().clone()
+    };
+    let blank = words(&[" ;"]);
+    let argument = problem(&Request { arch: &blank, arch_name: Some("LIST"), ..Request::default() });
+    assert_eq!((argument.code(), argument.exit()), (EMPTY, Exit::Usage));
+    assert_eq!(argument.message(), "LIST is given and names no target");
+    let listed = Listed { name: "cuwright.toml", arch: &blank, gpus: &[] };
+    assert_eq!(problem(&Request { recipe: Some(listed), ..Request::default() }).exit(), Exit::Recipe);
+    let inherited = problem(&Request { inherited: Some(("TORCH_CUDA_ARCH_LIST", ";")), ..Request::default() });
+    assert!(inherited.message().starts_with("TORCH_CUDA_ARCH_LIST"));
+}
+
+#[test]
+fn an_expectation_does_not_look_at_the_machine() {
+    let problems = literal("--expect", "native").unwrap_err();
+    let problem = problems.iter().next().unwrap();
+    assert_eq!(problem.code(), MACHINE_WORD);
+    assert!(problem.message().contains("--expect") && problem.mends().iter().all(|mend| !mend.contains("recipe")));
+    let wrong = literal("--expect", "8.60").unwrap_err();
+    assert_eq!(wrong.iter().next().unwrap().snippet().unwrap().origin, "--expect");
+}
+
+#[test]
+fn help_never_begins_with_or() {
+    for list in ["Radeon-7900", "rtx-4091", "RTX-5O90", "99.9", ""] {
+        let problems = arch(list, compiler("12.8"));
+        let refused = problems.map(|s| support::against_compiler(&s.set, Compiler::release("12.8".parse().unwrap())));
+        let problems = refused.unwrap_or_else(|problems| problems.iter().cloned().collect());
+        for problem in problems {
+            assert!(!problem.mends()[0].starts_with("or "), "{list}: {problem:?}");
+        }
+    }
 }

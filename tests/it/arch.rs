@@ -145,3 +145,48 @@ fn json_carries_every_form() {
     assert_eq!(json["spellings"].get("caffe"), None, "a consumer that cannot hold the list is left out");
     assert!(json["gpus"].as_array().unwrap().len() > 10);
 }
+
+const TABLES: &str = "[[gpu]]\nname = \"GeForce RTX 7090\"\ncapability = \"14.0\"\n\
+                      [[arch]]\narch = \"14.0\"\nfirst-cuda = \"13.5\"\n";
+
+#[test]
+fn a_file_of_one_s_own_adds_gpus_and_archs() {
+    let sandbox = Sandbox::new();
+    assert!(sandbox.run(&["arch", "rtx-7090"]).assert_code(2).stderr.contains("rtx-7090"));
+    assert!(sandbox.run(&["arch", "14.0"]).assert_code(0).stderr.contains("in no table"));
+    sandbox.file("mine.toml", TABLES).file("../home/.config/cuwright/gpus.toml", TABLES);
+    let by_home = sandbox.run(&["arch", "rtx-7090", "-v"]).assert_code(0);
+    assert_eq!(by_home.stdout, "14.0\n");
+    assert!(by_home.stderr.contains("by the user file") && by_home.stderr.contains(".config/cuwright/gpus.toml"));
+    let by_flag = sandbox.run(&["arch", "rtx-7090", "--tables", "mine.toml", "-v"]).assert_code(0);
+    assert!(by_flag.stderr.contains("mine.toml") && !by_flag.stderr.contains("in no table"), "{}", by_flag.stderr);
+    let too_old = sandbox.run(&["arch", "14.0", "--cuda", "13.0"]).assert_code(12);
+    assert!(too_old.stderr.contains("14.0 needs CUDA 13.5"), "{}", too_old.stderr);
+    assert_eq!(sandbox.run(&["arch", "14.0", "--cuda", "13.5"]).assert_code(0).stdout, "14.0\n");
+    let by_variable = Sandbox::new().var("CUWRIGHT_TABLES", sandbox.work().join("mine.toml").as_str());
+    assert_eq!(by_variable.run(&["arch", "--gpu", "RTX 7090"]).assert_code(0).stdout, "14.0\n");
+}
+
+#[test]
+fn a_mistake_in_such_a_file_is_shown_in_its_place() {
+    let sandbox = Sandbox::new();
+    sandbox.file("mine.toml", "[[gpu]]\nname = \"RTX 7090\"\ncapability = \"sm_140\"\n");
+    insta::assert_snapshot!(sandbox.run(&["arch", "8.6", "--tables", "mine.toml"]).assert_code(2).shown(&sandbox));
+    assert!(sandbox.run(&["arch", "8.6", "--tables", "none.toml"]).assert_code(2).stderr.contains("none.toml"));
+}
+
+#[test]
+fn a_list_is_called_by_its_own_name() {
+    for list in ["", ";", "8.60", "Radeon"] {
+        let said = refusal(&[list], 2);
+        assert!(said.contains("LIST") && !said.contains("--arch"), "{said}");
+    }
+    assert!(refusal(&["RTX-5O90"], 2).contains("did you mean GeForce RTX 5090"));
+}
+
+#[test]
+fn all_leaves_out_what_torch_refuses() {
+    let said = Sandbox::new().run(&["arch", "all", "--cuda", "13.0", "--torch", "2.11"]).assert_code(0);
+    assert!(said.stderr.contains("8.8 left out: torch 2.11 does not accept it"), "{}", said.stderr);
+    assert!(refusal(&["8.8", "--cuda", "13.0", "--torch", "2.11"], 12).contains("does not accept 8.8"));
+}

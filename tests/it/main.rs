@@ -13,6 +13,7 @@ mod cache;
 mod cli;
 mod consumers;
 mod detect;
+mod env;
 mod inspect;
 mod launch;
 mod parity;

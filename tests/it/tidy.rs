@@ -7,8 +7,9 @@ use camino::Utf8PathBuf;
 use crate::support::project;
 
 /// What each module may use of the crate. `sys::Env` and `sys::env_vars` are values that pure modules may take.
-const LAYERS: [(&str, &[&str]); 19] = [
+const LAYERS: [(&str, &[&str]); 20] = [
     ("domain", &[]),
+    ("emit", &["domain"]),
     ("recipe", &["domain"]),
     ("compat", &["domain", "recipe"]),
     ("targets", &["domain", "recipe", "compat"]),
@@ -42,11 +43,12 @@ const LAYERS: [(&str, &[&str]); 19] = [
         ],
     ),
     ("ui", &["domain", "recipe", "compat", "targets", "plan", "key", "report", "sys", "pipeline"]),
-    ("cli", &["domain", "recipe", "pipeline", "ui"]),
+    ("cli", &["domain", "emit", "recipe", "pipeline", "ui"]),
     (
         "commands",
         &[
             "domain",
+            "emit",
             "recipe",
             "compat",
             "targets",

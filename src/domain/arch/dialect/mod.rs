@@ -26,6 +26,7 @@ pub enum Consumer {
     /// `CMAKE_CUDA_ARCHITECTURES`
     Cmake,
     /// `TF_CUDA_COMPUTE_CAPABILITIES` of TensorFlow, XLA and JAX
+    #[value(alias = "tensorflow")]
     Bazel,
     /// `CUDA_ARCH_NAME`, `CUDA_ARCH_BIN` and `CUDA_ARCH_PTX` of Caffe
     Caffe,
@@ -48,10 +49,9 @@ pub enum Consumer {
 impl Consumer {
     /// The value that this consumer reads: the variable's, or arguments ready for a shell.
     pub fn render(self, set: &ArchSet, torch_allows: Option<&[String]>) -> Result<String, Problems> {
-        let template = |name: &str| match template::Template::named(name) {
-            Some(template) => template.render(set).map(|rendered| rendered.value),
-            None => Ok(String::new()),
-        };
+        if let Some(template) = self.template() {
+            return template.render(set).map(|rendered| rendered.value);
+        }
         let line = |definitions: Vec<String>| definitions.iter().map(|d| quote(d)).collect::<Vec<_>>().join(" ");
         match self {
             Self::Torch => torch::render(set, torch_allows),
@@ -60,12 +60,58 @@ impl Consumer {
             Self::Caffe => caffe::render(set, Spelling::Joined).map(|values| line(values.definitions())),
             Self::Opencv => caffe::render(set, Spelling::Dotted).map(|values| line(values.definitions_without_name())),
             Self::Nvcc => Ok(nvcc::render(set)),
-            Self::FlashAttention => template("flash-attention"),
-            Self::TransformerEngine => template("transformer-engine"),
-            Self::Natten => template("natten"),
-            Self::TinyCudaNn => template("tiny-cuda-nn"),
-            Self::Bitsandbytes => template("bitsandbytes"),
+            // Private names, rendered above.
+            _ => Ok(String::new()),
         }
+    }
+
+    /// Names and values of the variables that carry the archs; none for nvcc, which reads flags.
+    ///
+    /// # Errors
+    /// As `render`.
+    pub fn variables(self, set: &ArchSet, torch_allows: Option<&[String]>) -> Result<Vec<(String, String)>, Problems> {
+        if let Some(template) = self.template() {
+            let rendered = template.render(set)?;
+            return Ok(vec![(template.variable, rendered.value)]);
+        }
+        let pairs: Vec<(&str, String)> = match self {
+            Self::Torch => vec![(torch::VARIABLE, torch::render(set, torch_allows)?)],
+            Self::Cmake => vec![(cmake::ENVIRONMENT, cmake::render(set, None)?)],
+            Self::Bazel => {
+                let value = tensorflow::render(set)?;
+                vec![(tensorflow::VARIABLE, value.clone()), (tensorflow::HERMETIC, value)]
+            }
+            // Caffe takes dots away, so both can share one spelling.
+            Self::Caffe | Self::Opencv => {
+                let values = caffe::render(set, Spelling::Dotted)?;
+                let name = (self == Self::Caffe).then(|| ("CUDA_ARCH_NAME", "Manual".to_owned()));
+                name.into_iter().chain([("CUDA_ARCH_BIN", values.bin), ("CUDA_ARCH_PTX", values.ptx)]).collect()
+            }
+            _ => Vec::new(),
+        };
+        Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// What this consumer builds for `set`, where that is not exactly the set.
+    pub fn builds_instead(self, set: &ArchSet) -> Option<ArchSet> {
+        let effective = self.template()?.render(set).ok()?.effective;
+        (effective != *set).then_some(effective)
+    }
+
+    /// Whether its variables are `CMake` variables, which a configure takes with `-D` only.
+    pub fn reads_definitions(self) -> bool {
+        matches!(self, Self::Caffe | Self::Opencv | Self::Bitsandbytes)
+    }
+
+    fn template(self) -> Option<template::Template> {
+        template::Template::named(match self {
+            Self::FlashAttention => "flash-attention",
+            Self::TransformerEngine => "transformer-engine",
+            Self::Natten => "natten",
+            Self::TinyCudaNn => "tiny-cuda-nn",
+            Self::Bitsandbytes => "bitsandbytes",
+            _ => return None,
+        })
     }
 }
 

@@ -1,0 +1,131 @@
+//! `env`: the environment that cuwright would choose, for use without it.
+
+use clap::{Args, ValueEnum};
+
+use crate::domain::arch::dialect::Consumer;
+use crate::emit::Format;
+use crate::pipeline::Request;
+
+/// Arguments of `env`.
+#[derive(Debug, Args)]
+pub struct EnvArgs {
+    /// A recipe, as `build` takes it, whose targets and variables are used [default: that of the current folder, if
+    /// there is one]
+    #[arg(value_name = "RECIPE")]
+    pub recipe: Option<String>,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = Format::Sh, value_name = "FORMAT")]
+    pub format: Format,
+    /// Whose arch variables to write; repeatable [default: torch and cmake, as far as they have words for the archs]
+    #[arg(long = "for", value_enum, value_name = "CONSUMER")]
+    pub consumers: Vec<For>,
+    /// Whether to name the toolkit, compilers and PATH of this machine [default: here for sh, dotenv and json; none for
+    /// formats that travel]
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub toolchain: Option<Which>,
+    /// GPU targets, such as "8.6;9.0+PTX", `sm_90`, native, all-major
+    #[arg(long, short, value_name = "LIST", help_heading = "Targets")]
+    pub arch: Vec<String>,
+    /// GPU product to build for, such as "RTX 4090"; repeatable
+    #[arg(long, value_name = "NAME", help_heading = "Targets")]
+    pub gpu: Vec<String>,
+    /// Named target set of the recipe
+    #[arg(long, value_name = "NAME", help_heading = "Targets")]
+    pub profile: Option<String>,
+    /// CUDA toolkit version or range, such as 13.0
+    #[arg(long, value_name = "VERSION", help_heading = "Toolchain")]
+    pub cuda: Option<String>,
+    /// torch version or range, such as 2.11.0
+    #[arg(long, value_name = "VERSION", help_heading = "Toolchain")]
+    pub torch: Option<String>,
+    /// Python interpreter or version
+    #[arg(long, value_name = "PYTHON", help_heading = "Toolchain")]
+    pub python: Option<String>,
+}
+
+/// Which toolchain to name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Which {
+    /// The one that a build on this machine would use
+    Here,
+    /// None
+    None,
+}
+
+/// Whose variables to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum For {
+    /// `TORCH_CUDA_ARCH_LIST`
+    Torch,
+    /// `CUDAARCHS`
+    Cmake,
+    /// `CUDA_ARCH_NAME`, `CUDA_ARCH_BIN`, `CUDA_ARCH_PTX`
+    Caffe,
+    /// `CUDA_ARCH_BIN`, `CUDA_ARCH_PTX`
+    Opencv,
+    /// `TF_CUDA_COMPUTE_CAPABILITIES`, `HERMETIC_CUDA_COMPUTE_CAPABILITIES`
+    #[value(alias = "bazel")]
+    Tensorflow,
+    /// `FLASH_ATTN_CUDA_ARCHS`
+    FlashAttention,
+    /// `NVTE_CUDA_ARCHS`
+    TransformerEngine,
+    /// `NATTEN_CUDA_ARCH`
+    Natten,
+    /// `TCNN_CUDA_ARCHITECTURES`
+    TinyCudaNn,
+    /// `COMPUTE_CAPABILITY`
+    Bitsandbytes,
+    /// Everybody who has words for the archs
+    All,
+}
+
+impl For {
+    /// The consumer; `None` for all of them.
+    pub fn consumer(self) -> Option<Consumer> {
+        Some(match self {
+            Self::Torch => Consumer::Torch,
+            Self::Cmake => Consumer::Cmake,
+            Self::Caffe => Consumer::Caffe,
+            Self::Opencv => Consumer::Opencv,
+            Self::Tensorflow => Consumer::Bazel,
+            Self::FlashAttention => Consumer::FlashAttention,
+            Self::TransformerEngine => Consumer::TransformerEngine,
+            Self::Natten => Consumer::Natten,
+            Self::TinyCudaNn => Consumer::TinyCudaNn,
+            Self::Bitsandbytes => Consumer::Bitsandbytes,
+            Self::All => return None,
+        })
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+impl EnvArgs {
+    /// Everybody whose variables are wanted, and whether one without words is an error: it is where it was named.
+    pub fn wanted(&self) -> (Vec<For>, bool) {
+        let all = || For::value_variants().iter().copied().filter(|one| *one != For::All).collect();
+        match self.consumers.as_slice() {
+            [] => (vec![For::Torch, For::Cmake], false),
+            list if list.contains(&For::All) => (all(), false),
+            list => (list.to_vec(), true),
+        }
+    }
+
+    /// The request to the pipeline; installs nothing.
+    pub fn request(&self) -> Request {
+        Request {
+            archs: self.arch.clone(),
+            gpus: self.gpu.clone(),
+            profile: self.profile.clone(),
+            cuda: self.cuda.clone(),
+            torch: self.torch.clone(),
+            python: self.python.clone(),
+            dry: true,
+            ..Request::default()
+        }
+    }
+}
