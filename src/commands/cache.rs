@@ -15,6 +15,7 @@ use crate::pipeline::artifact::{Artifacts, change};
 use crate::pipeline::{Context, Request, load, prepare};
 use crate::recipe::size::ByteSize;
 use crate::report::Event;
+use crate::sys::env_vars::CUWRIGHT_LOCK_TIMEOUT;
 use crate::sys::{clock, files};
 use crate::ui::style::{age, bytes, count, table};
 
@@ -31,7 +32,7 @@ pub(super) fn run(args: &CacheArgs, world: &World<'_>) -> Result<Exit, Problems>
             }
             let max_age = max_age.map(|days| Duration::from_secs(days.saturating_mul(86_400)));
             let limits = Limits { max_bytes: max_bytes.map(|size| size.0), max_age };
-            let guard = exclusive(&store)?;
+            let guard = exclusive(&store, world)?;
             let removed = store.gc(&guard, limits, clock::now()).map_err(|error| failed(&error))?;
             // Nobody builds while we hold the store alone, so every build folder is a dead one.
             for leftover in folder::leftovers(&world.cache_root()?, clock::now()) {
@@ -40,7 +41,7 @@ pub(super) fn run(args: &CacheArgs, world: &World<'_>) -> Result<Exit, Problems>
             tell_removed(&removed, world);
         }
         CacheAction::Remove { keys } => {
-            let guard = exclusive(&store)?;
+            let guard = exclusive(&store, world)?;
             let mut all = Removed::default();
             for key in keys {
                 let removed = store.remove(&guard, &Match::Prefix(key)).map_err(|error| failed(&error))?;
@@ -84,13 +85,17 @@ fn failed(error: &cache::Error) -> Problem {
         .help("check the cache folder's permissions and free space")
 }
 
-fn exclusive(store: &Store) -> Result<cache::Guard, Problem> {
-    let limit = Duration::from_mins(1);
+/// Seconds that a removal waits for the builds that use the cache.
+const PATIENCE: u64 = 60;
+
+fn exclusive(store: &Store, world: &World<'_>) -> Result<cache::Guard, Problem> {
+    let asked = world.env.get(CUWRIGHT_LOCK_TIMEOUT).and_then(|seconds| seconds.parse().ok());
+    let limit = Duration::from_secs(asked.unwrap_or(PATIENCE));
     let wait = |waited| if waited < limit { Wait::Again } else { Wait::GiveUp };
     store.lock(STORE_LOCK, Mode::Exclusive, wait).map_err(|error| match error {
         cache::Error::Busy { .. } => Problem::new("cuwright::cache::busy", Exit::Cache, "builds are using the cache")
             .why(error.to_string())
-            .help("try again when they are done"),
+            .help(format!("try again when they are done, or wait longer with {CUWRIGHT_LOCK_TIMEOUT}=SECONDS")),
         error => failed(&error),
     })
 }

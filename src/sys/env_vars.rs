@@ -6,6 +6,8 @@
 pub const CUWRIGHT_CACHE_DIR: &str = "CUWRIGHT_CACHE_DIR";
 /// A file with further GPUs and archs. Default: `$XDG_CONFIG_HOME/cuwright/gpus.toml`, if there is one.
 pub const CUWRIGHT_TABLES: &str = "CUWRIGHT_TABLES";
+/// Seconds that `cache gc` and `cache remove` wait for builds that use the cache. Default: 60.
+pub const CUWRIGHT_LOCK_TIMEOUT: &str = "CUWRIGHT_LOCK_TIMEOUT";
 /// Search path of programs.
 pub const PATH: &str = "PATH";
 /// The user's home folder.

@@ -165,7 +165,8 @@ fn a_kill_at_any_moment_is_mended_by_the_next_run() {
 
 #[test]
 fn builds_and_removals_at_once_do_not_hurt_each_other() {
-    let sandbox = real::sandbox();
+    // Tests beside this one compile in the same cache, which a removal has to wait for.
+    let sandbox = real::sandbox().var("CUWRIGHT_LOCK_TIMEOUT", "1800");
     let tree = quick(&sandbox);
     let args = ["build", tree.as_str(), "--arch", "9.0", "--json"];
     for _ in 0..3 {
