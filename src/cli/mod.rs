@@ -26,7 +26,7 @@ preflight, 13 build, 14 verify, 15 cache, 130 interrupted.";
 
 /// Builds CUDA extensions, and proves that every GPU asked for will run them.
 #[derive(Debug, Parser)]
-#[command(name = "cuwright", version, about, after_help = AFTER, max_term_width = 110, disable_help_subcommand = true)]
+#[command(name = "cuwright", version, about, after_help = AFTER, max_term_width = 110)]
 pub struct Cli {
     /// Options of every command.
     #[command(flatten)]

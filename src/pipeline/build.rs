@@ -41,8 +41,12 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     }
     // From here on there is something to stop and to clear away.
     let _deferred = Deferred::begin();
-    let why = artifacts.why(name, &unit.inputs.to_json()).map(|why| format!(", {why}")).unwrap_or_default();
-    context.stage(name, Stage::Cache, format!("miss {}{why}", unit.key.short()));
+    if no_cache {
+        context.stage(name, Stage::Cache, "not looked at, as asked");
+    } else {
+        let why = artifacts.why(name, &unit.inputs.to_json()).map(|why| format!(", {why}")).unwrap_or_default();
+        context.stage(name, Stage::Cache, format!("miss {}{why}", unit.key.short()));
+    }
     sweep(context, &artifacts);
     let folder = BuildFolder::of(context.cache_root, name, unit.key.as_str());
     let built = compile(context, unit, &folder).inspect_err(|_| {
@@ -60,7 +64,7 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     let verified = verified.map_err(|problems| keep_failed(&problems, &folder))?;
     let mut summary = Summary {
         unit: name.to_owned(),
-        version: unit.recipe.version.clone(),
+        version: unit.recipe.version.clone().or_else(|| version_of(&built.wheel)),
         key: unit.key.to_string(),
         restored: false,
         wheel: String::new(),
@@ -150,6 +154,11 @@ fn interrupted(folder: &BuildFolder) -> Problem {
     Problem::new("cuwright::build::interrupted", Exit::Interrupted, "the build was interrupted")
         .why(format!("everything it had started was stopped; the log is {}", folder.log))
         .help("run the same command again")
+}
+
+/// The version in a wheel's file name, `name-version-…`.
+fn version_of(wheel: &Utf8Path) -> Option<String> {
+    file_name(wheel).split('-').nth(1).map(str::to_owned)
 }
 
 fn file_name(path: &Utf8Path) -> &str {

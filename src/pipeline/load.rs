@@ -3,6 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 
+use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::recipe::parse::{Document, parse};
@@ -68,6 +69,9 @@ fn not_found(name: &str, path: &Utf8Path) -> Problem {
         .why(format!("no built-in recipe has that name, and there is no file or folder {path}"));
     match builtin::nearest_name(name) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
+        None if name.parse::<ArchSet>().is_ok() => {
+            problem.help(format!("`{name}` looks like an arch: a list is one argument, `--arch \"8.6 {name}\"`"))
+        }
         None => problem,
     }
     .help(format!("built-in: {}; or name a recipe file, or a folder with {RECIPE_FILE} or setup.py", names.join(", ")))

@@ -25,7 +25,7 @@ pub fn infer(sight: &Sight) -> Option<String> {
     );
     let switches: Vec<String> = SWITCHES
         .iter()
-        .filter(|(name, _)| setup.contains(name))
+        .filter(|(name, _)| ['"', '\''].iter().any(|quote| setup.contains(&format!("{quote}{name}{quote}"))))
         .map(|(name, value)| format!("{name} = \"{value}\""))
         .collect();
     if !switches.is_empty() {
@@ -34,7 +34,8 @@ pub fn infer(sight: &Sight) -> Option<String> {
     Some(text)
 }
 
-/// Switches of common setup.py files that turn the CUDA part on where no GPU is in sight.
+/// Switches of common setup.py files that turn the CUDA part on where no GPU is in sight. Only a quoted name counts: that
+/// is how a variable is read, while `-DWITH_CUDA` is a macro.
 const SWITCHES: [(&str, &str); 2] = [("FORCE_CUDA", "1"), ("WITH_CUDA", "1")];
 
 fn project_name(sight: &Sight, setup: &str) -> String {
