@@ -42,7 +42,7 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     // From here on there is something to stop and to clear away.
     let _deferred = Deferred::begin();
     if no_cache {
-        context.stage(name, Stage::Cache, "not looked at, as asked");
+        context.stage(name, Stage::Cache, format!("not looked at, as asked; building {}", unit.key.short()));
     } else {
         let why = artifacts.why(name, &unit.inputs.to_json()).map(|why| format!(", {why}")).unwrap_or_default();
         context.stage(name, Stage::Cache, format!("miss {}{why}", unit.key.short()));

@@ -106,8 +106,13 @@ impl Running {
 
     /// The build folder, once a miss was told.
     pub fn folder(&mut self) -> Utf8PathBuf {
-        let text = self.until(|message| message["text"].as_str().is_some_and(|text| text.starts_with("miss ")));
-        let key = text["text"].as_str().unwrap()["miss ".len()..][..12].to_owned();
+        let key_in = |message: &Value| {
+            let words = message["text"].as_str()?.split([' ', ',']);
+            let key = |word: &&str| word.len() == 12 && word.bytes().all(|b| b.is_ascii_hexdigit());
+            words.filter(|_| message["stage"] == "cache").find(key).map(str::to_owned)
+        };
+        let message = self.until(|message| key_in(message).is_some());
+        let key = key_in(&message).unwrap();
         let start = Instant::now();
         loop {
             let entries = cache().join("build-v1").read_dir_utf8().map(|entries| entries.flatten().collect::<Vec<_>>());
