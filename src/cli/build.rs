@@ -30,13 +30,9 @@ pub struct PlanArgs {
     pub choice: Choice,
 }
 
-/// What to build, for what, with what.
+/// For which GPUs and with what, wherever that is asked.
 #[derive(Debug, Args)]
-pub struct Choice {
-    /// A built-in name (mmcv, torch-linear-assignment, torch-scatter), a recipe file, a folder with `cuwright.toml`, or a
-    /// source tree with `setup.py` [default: the current folder]
-    #[arg(value_name = "RECIPE")]
-    pub recipes: Vec<String>,
+pub struct Aim {
     /// GPU targets, such as "8.6;9.0+PTX", `sm_90`, native, all-major
     #[arg(long, short, value_name = "LIST", help_heading = "Targets")]
     pub arch: Vec<String>,
@@ -55,6 +51,33 @@ pub struct Choice {
     /// Python interpreter or version to build for
     #[arg(long, value_name = "PYTHON", help_heading = "Toolchain")]
     pub python: Option<String>,
+}
+
+impl Aim {
+    /// The request for this aim alone.
+    pub fn request(&self) -> Request {
+        Request {
+            archs: self.arch.clone(),
+            gpus: self.gpu.clone(),
+            profile: self.profile.clone(),
+            cuda: self.cuda.clone(),
+            torch: self.torch.clone(),
+            python: self.python.clone(),
+            ..Request::default()
+        }
+    }
+}
+
+/// What to build, for what, with what.
+#[derive(Debug, Args)]
+pub struct Choice {
+    /// A built-in name (mmcv, torch-linear-assignment, torch-scatter), a recipe file, a folder with `cuwright.toml`, or a
+    /// source tree with `setup.py` [default: the current folder]
+    #[arg(value_name = "RECIPE")]
+    pub recipes: Vec<String>,
+    /// For which GPUs and with what.
+    #[command(flatten)]
+    pub aim: Aim,
     /// Use no network
     #[arg(long, help_heading = "Toolchain")]
     pub offline: bool,
@@ -66,19 +89,7 @@ pub struct Choice {
 impl Choice {
     /// The request for one recipe, with `out` absolute.
     pub fn request(&self, out: Utf8PathBuf, no_cache: bool) -> Request {
-        Request {
-            archs: self.arch.clone(),
-            gpus: self.gpu.clone(),
-            profile: self.profile.clone(),
-            cuda: self.cuda.clone(),
-            torch: self.torch.clone(),
-            python: self.python.clone(),
-            jobs: self.jobs,
-            offline: self.offline,
-            dry: false,
-            no_cache,
-            out,
-        }
+        Request { jobs: self.jobs, offline: self.offline, no_cache, out, ..self.aim.request() }
     }
 
     /// The recipes, or the current folder.

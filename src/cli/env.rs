@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
+use super::build::Aim;
 use crate::domain::arch::dialect::Consumer;
 use crate::emit::Format;
 use crate::pipeline::Request;
@@ -23,24 +24,9 @@ pub struct EnvArgs {
     /// formats that travel]
     #[arg(long, value_enum, value_name = "WHICH")]
     pub toolchain: Option<Which>,
-    /// GPU targets, such as "8.6;9.0+PTX", `sm_90`, native, all-major
-    #[arg(long, short, value_name = "LIST", help_heading = "Targets")]
-    pub arch: Vec<String>,
-    /// GPU product to build for, such as "RTX 4090"; repeatable
-    #[arg(long, value_name = "NAME", help_heading = "Targets")]
-    pub gpu: Vec<String>,
-    /// Named target set of the recipe
-    #[arg(long, value_name = "NAME", help_heading = "Targets")]
-    pub profile: Option<String>,
-    /// CUDA toolkit version or range, such as 13.0
-    #[arg(long, value_name = "VERSION", help_heading = "Toolchain")]
-    pub cuda: Option<String>,
-    /// torch version or range, such as 2.11.0
-    #[arg(long, value_name = "VERSION", help_heading = "Toolchain")]
-    pub torch: Option<String>,
-    /// Python interpreter or version
-    #[arg(long, value_name = "PYTHON", help_heading = "Toolchain")]
-    pub python: Option<String>,
+    /// For which GPUs and with what.
+    #[command(flatten)]
+    pub aim: Aim,
 }
 
 /// Which toolchain to name.
@@ -117,15 +103,6 @@ impl EnvArgs {
 
     /// The request to the pipeline; installs nothing.
     pub fn request(&self) -> Request {
-        Request {
-            archs: self.arch.clone(),
-            gpus: self.gpu.clone(),
-            profile: self.profile.clone(),
-            cuda: self.cuda.clone(),
-            torch: self.torch.clone(),
-            python: self.python.clone(),
-            dry: true,
-            ..Request::default()
-        }
+        Request { dry: true, ..self.aim.request() }
     }
 }

@@ -168,16 +168,7 @@ mod tests {
     use super::*;
 
     fn no_python() -> Python {
-        Python {
-            executable: "/nonexistent".into(),
-            version: "3.11.7".into(),
-            tag: "cp311".into(),
-            platform: "linux-x86_64".into(),
-            libc: None,
-            site_dirs: Vec::new(),
-            headers: None,
-            origin: "test".into(),
-        }
+        Python { executable: "/nonexistent".into(), ..crate::domain::toolchain::sample().python }
     }
 
     #[test]

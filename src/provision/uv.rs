@@ -190,16 +190,7 @@ mod tests {
     fn without_network_and_uv_the_problem_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(folder.path()).unwrap();
-        let python = Python {
-            executable: "/nonexistent".into(),
-            version: "3.11.7".into(),
-            tag: "cp311".into(),
-            platform: "linux-x86_64".into(),
-            libc: None,
-            site_dirs: Vec::new(),
-            headers: None,
-            origin: "test".into(),
-        };
+        let python = Python { executable: "/nonexistent".into(), ..crate::domain::toolchain::sample().python };
         let env = Env::of("/", [("PATH", "/none")]);
         let code = |offline| obtain(&python, root, &env, offline, &mut |_| {}).map_err(|problem| problem.code());
         assert_eq!(code(true), Err("cuwright::provision::offline"));
