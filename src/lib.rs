@@ -46,6 +46,7 @@ pub mod build;
 pub mod cli;
 pub mod commands;
 pub mod compat;
+pub mod diagnose;
 pub mod domain;
 pub mod emit;
 pub mod key;

@@ -5,6 +5,7 @@ pub mod build;
 pub mod cache;
 pub mod detect;
 pub mod env;
+pub mod explain;
 pub mod inspect;
 pub mod toolchain;
 pub mod verify;
@@ -84,6 +85,8 @@ pub enum Command {
     Inspect(inspect::InspectArgs),
     /// Judge wheels and libraries: the GPU code they hold, the GPUs they run on, what they link
     Verify(verify::VerifyArgs),
+    /// Why a build or a program failed, from its log; or a page on a topic
+    Explain(explain::ExplainArgs),
     /// Provisioned toolkits and environments
     Toolchain(toolchain::ToolchainArgs),
     /// The artifact cache
@@ -106,6 +109,7 @@ impl Command {
             Self::Env(_) => "env",
             Self::Inspect(_) => "inspect",
             Self::Verify(_) => "verify",
+            Self::Explain(_) => "explain",
             Self::Toolchain(_) => "toolchain",
             Self::Cache(_) => "cache",
             Self::Completions { .. } => "completions",

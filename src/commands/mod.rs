@@ -5,6 +5,7 @@ mod build;
 mod cache;
 mod detect;
 mod env;
+mod explain;
 mod inspect;
 mod tables;
 mod toolchain;
@@ -105,6 +106,7 @@ fn dispatch(command: &Command, world: &World<'_>) -> Result<Exit, Problems> {
         Command::Env(args) => env::run(args, world),
         Command::Inspect(args) => inspect::inspect(args, world),
         Command::Verify(args) => verify::verify(args, world),
+        Command::Explain(args) => explain::run(args, world),
         Command::Toolchain(args) => toolchain::run(args, world),
         Command::Cache(args) => cache::run(args, world),
         Command::Completions { shell } => {

@@ -8,5 +8,6 @@ pub mod exit;
 pub mod index;
 pub mod problem;
 pub mod requirement;
+pub mod symbol;
 pub mod toolchain;
 pub mod version;

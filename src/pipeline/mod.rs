@@ -6,6 +6,7 @@ pub mod artifact;
 pub mod build;
 pub mod detect;
 pub mod env;
+pub mod explain;
 pub mod judge;
 pub mod load;
 pub mod plan;

@@ -3,6 +3,7 @@
 //!
 //! Invariant: decides nothing. Everything shown is readable without colour, and a closed pipe is not an error.
 
+pub mod diagnosis;
 pub mod diagnostic;
 pub mod plan;
 pub mod style;

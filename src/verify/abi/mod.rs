@@ -3,7 +3,6 @@
 //! No external tool and no process: the ELF tables say all of it. Facts are values for every file; findings come from
 //! comparing them with a wheel's tag, the named torch, and policy data with a source (`tables/`).
 
-mod demangled;
 mod findings;
 mod linkage;
 mod places;
@@ -15,8 +14,8 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
-pub use self::demangled::demangle;
-use self::demangled::{is_torch, is_torch_c};
+pub use crate::domain::symbol::demangle;
+use crate::domain::symbol::{is_torch, is_torch_c};
 use self::linkage::Linkage;
 use self::places::Places;
 use self::symbols::{Linked, Resolved, is_python};

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::demangled::{demangle, is_torch, needle, stem};
+use crate::domain::symbol::{demangle, is_torch, needle, stem};
 use super::linkage::{self, Linkage};
 use super::places::Closure;
 

@@ -16,7 +16,7 @@ pub fn demangle(name: &str) -> String {
 }
 
 /// The qualified name without parameters: `c10::cuda::SetDevice` of `c10::cuda::SetDevice(int)`.
-pub(super) fn stem(demangled: &str) -> &str {
+pub fn stem(demangled: &str) -> &str {
     let mut depth = 0u32;
     let bytes = demangled.as_bytes();
     for (at, &byte) in bytes.iter().enumerate() {
@@ -37,7 +37,7 @@ pub(super) fn stem(demangled: &str) -> &str {
 }
 
 /// The last identifier of a stem, as the mangled name spells it: `9SetDevice`.
-pub(super) fn needle(stem: &str) -> Option<String> {
+pub fn needle(stem: &str) -> Option<String> {
     let plain = stem.split('<').next()?;
     let last = plain.rsplit("::").next()?.trim_start_matches('~');
     let last = last.rsplit(' ').next()?;
@@ -46,7 +46,7 @@ pub(super) fn needle(stem: &str) -> Option<String> {
 }
 
 /// Whether a name belongs to torch.
-pub(super) fn is_torch(demangled: &str) -> bool {
+pub fn is_torch(demangled: &str) -> bool {
     const ROOTS: [&str; 4] = ["c10::", "at::", "torch::", "caffe2::"];
     let starts = |part: &str| ROOTS.iter().any(|root| part.starts_with(root));
     // Of `{vtable(torch::jit::Module)}` the inner name counts; what only stands among parameters does not.
@@ -55,7 +55,7 @@ pub(super) fn is_torch(demangled: &str) -> bool {
 }
 
 /// Whether a name belongs to torch's C interface, which is stable between releases.
-pub(super) fn is_torch_c(name: &str) -> bool {
+pub fn is_torch_c(name: &str) -> bool {
     [
         "aoti_torch_",
         "torch_call_dispatcher",

@@ -1,0 +1,149 @@
+//! From what was found to one answer: conditions are asked now that all facts are known, hits become one finding a
+//! cause, and the findings are put in order.
+//!
+//! Invariant: a root cause beats what follows from it, an error beats a quiet fault, and the earlier beats the later of
+//! equals. Where no rule holds, nothing is claimed.
+
+use std::collections::BTreeSet;
+
+use super::condition::hold;
+use super::diagnosis::{Diagnosis, Echo, Finding, LogLine, UnknownError, Verdict, Weight};
+use super::facts::{Facts, View};
+use super::index::Index;
+use super::rule::{Kind, Rule};
+use super::scan::{Found, Hit, Scanner};
+use super::text;
+
+/// Names of broken targets that are told.
+const NAMED: usize = 4;
+/// Unknown errors that are told.
+const TOLD: usize = 6;
+
+/// Ends a scan and judges it. `given` are facts that outweigh what the log says.
+pub fn judge(scanner: Scanner, input: &str, given: &Facts) -> Diagnosis {
+    let (index, found) = scanner.end();
+    let mut heard = Vec::new();
+    let mut lines = BTreeSet::new();
+    for (number, rule) in index.rules.iter().enumerate() {
+        let hits = hits_of(index, &found, number, given);
+        lines.extend(hits.iter().map(|hit| hit.line));
+        if let Some(first) = hits.first() {
+            heard.push((rule, finding(rule, first, &hits, &found.facts, given)));
+        }
+    }
+    let beaten: Vec<&str> = heard.iter().flat_map(|(rule, _)| rule.beats.iter().map(String::as_str)).collect();
+    heard.retain(|(rule, _)| !beaten.contains(&rule.label.as_str()));
+    heard.sort_by_key(|(rule, finding)| (rule.kind, finding.evidence.line));
+    let of = |kinds: &[Kind]| {
+        let some = heard.iter().filter(|(rule, _)| kinds.contains(&rule.kind));
+        some.map(|(_, finding)| finding.clone()).collect::<Vec<_>>()
+    };
+    let mut causes = of(&[Kind::Cause, Kind::Quiet]);
+    let symptoms = of(&[Kind::Symptom]);
+    let echoes = heard.iter().filter(|(rule, _)| rule.kind == Kind::Echo);
+    let mut echoes: Vec<Echo> = echoes.map(|(_, finding)| echo(finding)).collect();
+    let failed = heard.iter().any(|(rule, _)| rule.failing);
+    if causes.is_empty() {
+        causes = symptoms;
+    } else {
+        // Only what comes after a cause can follow from it.
+        echoes.extend(symptoms.iter().map(echo));
+    }
+    echoes.sort_by_key(|echo| echo.line);
+    let mut causes = causes.into_iter();
+    let cause = causes.next();
+    let further: Vec<Finding> = causes.collect();
+    let unknown = found.errors.iter().filter(|error| !lines.contains(&error.line)).map(|error| UnknownError {
+        line: error.line,
+        text: error.text.clone(),
+        excerpt: error.excerpt.clone(),
+    });
+    let mut errors: Vec<UnknownError> = match &cause {
+        // `RuntimeError:` alone only leads in the line that is the evidence.
+        Some(cause) => unknown
+            .filter(|error| error.line < cause.evidence.line)
+            .filter(|error| !error.text.ends_with(':') || error.line + 3 < cause.evidence.line)
+            .collect(),
+        None => unknown.collect(),
+    };
+    let success = found.success.map(|(line, text)| LogLine { line, text });
+    let ended_well = success.as_ref().is_some_and(|success| success.line > found.last_error) && !failed;
+    let verdict = match &cause {
+        Some(_) => Verdict::Explained,
+        None if failed || (!errors.is_empty() && !ended_well) => Verdict::Unknown,
+        None => Verdict::NoFailure,
+    };
+    errors.truncate(TOLD);
+    Diagnosis {
+        input: input.to_owned(),
+        verdict,
+        cause,
+        further,
+        side: of(&[Kind::Side]),
+        echoes,
+        tail: if verdict == Verdict::Explained || !errors.is_empty() { Vec::new() } else { found.tail },
+        errors,
+        success,
+        lines: found.lines,
+        bytes: found.bytes,
+    }
+}
+
+/// The hits of a rule whose conditions hold, in the order of the log.
+fn hits_of<'a>(index: &Index, found: &'a Found, rule: usize, given: &Facts) -> Vec<&'a Hit> {
+    let patterns = index.finds.iter().enumerate().filter(|(_, (of, _))| *of == rule);
+    let mut hits: Vec<&Hit> = patterns
+        .flat_map(|(number, (_, find))| {
+            let conditions = &index.rules[rule].find[*find].when;
+            found.hits[number].kept.iter().filter(|hit| hold(conditions, &view(hit, &found.facts, given)))
+        })
+        .collect();
+    hits.sort_by_key(|hit| hit.line);
+    hits.dedup_by_key(|hit| hit.line);
+    hits
+}
+
+fn view<'a>(hit: &'a Hit, log: &'a Facts, given: &'a Facts) -> View<'a> {
+    View { line: hit.line, own: &hit.facts, near: &hit.around.facts, given, log }
+}
+
+fn finding(rule: &Rule, first: &Hit, hits: &[&Hit], log: &Facts, given: &Facts) -> Finding {
+    let view = view(first, log, given);
+    let mut broke: Vec<String> = Vec::new();
+    let mut jobs = BTreeSet::new();
+    for hit in hits {
+        let target = hit.around.target.clone().or_else(|| file_of(&hit.text));
+        jobs.insert(target.clone().unwrap_or_else(|| hit.text.clone()));
+        broke.extend(target.filter(|target| broke.len() < NAMED && !broke.contains(target)));
+    }
+    Finding {
+        label: rule.label.clone(),
+        weight: Weight::of(rule.kind),
+        title: text::first(&rule.title, &view).unwrap_or_else(|| rule.label.replace('-', " ")),
+        evidence: LogLine { line: first.line, text: first.text.clone() },
+        excerpt: first.around.excerpt.clone(),
+        count: jobs.len(),
+        broke,
+        why: text::all(&rule.why, &view),
+        mend: text::all(&rule.mend, &view),
+        not: text::all(&rule.not, &view),
+        source: rule.source.clone(),
+    }
+}
+
+fn echo(finding: &Finding) -> Echo {
+    Echo {
+        label: finding.label.clone(),
+        line: finding.evidence.line,
+        text: finding.evidence.text.clone(),
+        meaning: finding.title.clone(),
+    }
+}
+
+/// The source that a compiler's message begins with: `a.cu(3): error`, `a.cpp:3:4: error`.
+fn file_of(text: &str) -> Option<String> {
+    let end = text.find(['(', ':'])?;
+    let (file, rest) = text.split_at(end);
+    let numbered = rest[1..].starts_with(|c: char| c.is_ascii_digit());
+    (numbered && file.contains('.') && !file.contains(' ')).then(|| file.to_owned())
+}

@@ -1,0 +1,144 @@
+//! Feeds logs to `diagnose`: from a file, from standard input, from our own failed build; with facts from flags, from
+//! that build, or from this machine where it is asked for.
+
+use std::io::Read;
+
+use camino::Utf8Path;
+
+use super::prepare::Prepared;
+use crate::compat::{GpuLookup, gpu_by_name};
+use crate::diagnose::{Diagnosis, Facts, Scanner, judge};
+use crate::domain::arch::Capability;
+use crate::domain::exit::Exit;
+use crate::domain::problem::{Problem, Problems};
+use crate::domain::version::CudaVersion;
+use crate::probe::gpu;
+use crate::sys::{Env, machine};
+
+/// Read at once.
+const PIECE: usize = 1 << 18;
+
+/// Facts as typed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Told<'a> {
+    /// `--cuda`.
+    pub cuda: Option<&'a str>,
+    /// `--torch`.
+    pub torch: Option<&'a str>,
+    /// `--gpu`.
+    pub gpu: Option<&'a str>,
+}
+
+/// The facts of flags and, with `here`, of this machine.
+///
+/// # Errors
+/// A version or card that cannot be read.
+pub fn facts(told: &Told<'_>, here: bool, env: &Env) -> Result<Facts, Problems> {
+    let mut facts = Facts::default();
+    if here {
+        of_machine(&mut facts, env);
+    }
+    if let Some(cuda) = told.cuda {
+        let version: CudaVersion = cuda.parse().map_err(|error| {
+            Problem::new("cuwright::usage::version_range", Exit::Usage, format!("`--cuda {cuda}` cannot be read"))
+                .why(format!("{error}"))
+                .help("give one version, such as 12.4")
+        })?;
+        facts.give("toolkit", version.to_string(), "--cuda");
+    }
+    if let Some(torch) = told.torch {
+        facts.give("torch", torch, "--torch");
+    }
+    if let Some(gpu) = told.gpu {
+        let capability = gpu.parse::<Capability>().ok().or_else(|| match gpu_by_name(gpu) {
+            GpuLookup::Found(gpu) => Some(gpu.capability),
+            _ => None,
+        });
+        let capability = capability.ok_or_else(|| {
+            Problem::new("cuwright::target::unknown_gpu", Exit::Usage, format!("`--gpu {gpu}` is no known GPU"))
+                .help("give its capability instead, such as 8.6")
+        })?;
+        facts.give("gpu_arch", capability.to_string(), "--gpu");
+    }
+    Ok(facts)
+}
+
+/// What this machine is; toolkits and Pythons are left out, since which of them was used is not known.
+fn of_machine(facts: &mut Facts, env: &Env) {
+    let by = "this machine";
+    of_cores(facts, by);
+    let found = gpu::detect(env);
+    if let Some((device, capability)) = found.usable().next() {
+        facts.give("gpu_arch", capability.to_string(), by);
+        if let Some(name) = &device.name {
+            facts.give("gpu", name.as_str(), by);
+        }
+    }
+}
+
+fn of_cores(facts: &mut Facts, by: &str) {
+    facts.give("cores", machine::cores().to_string(), by);
+    if let Some(bytes) = machine::available_memory() {
+        facts.give("memory_free_gib", (bytes >> 30).to_string(), by);
+    }
+}
+
+/// The diagnosis of a log file, called `name` to people.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn file(path: &Utf8Path, name: &str, facts: &Facts) -> Result<Diagnosis, Problem> {
+    let unreadable = |error: std::io::Error| {
+        Problem::new("cuwright::usage::unreadable_file", Exit::Usage, format!("{name} cannot be read"))
+            .why(error.to_string())
+            .help("give a log file, or `-` for standard input")
+    };
+    let file = fs_err::File::open(path).map_err(unreadable)?;
+    read(file, name, facts).map_err(unreadable)
+}
+
+/// The diagnosis of what comes in on standard input.
+///
+/// # Errors
+/// An input that cannot be read.
+pub fn standard_input(facts: &Facts) -> Result<Diagnosis, Problem> {
+    read(std::io::stdin().lock(), "standard input", facts).map_err(|error| {
+        Problem::new("cuwright::usage::unreadable_file", Exit::Usage, "standard input cannot be read")
+            .why(error.to_string())
+            .help("pipe a log into it: `COMMAND 2>&1 | cuwright explain -`")
+    })
+}
+
+/// The diagnosis of our own failed build, whose facts are known.
+pub fn build(unit: &Prepared, log: &Utf8Path) -> Option<Diagnosis> {
+    let mut facts = Facts::default();
+    let by = "this build";
+    let chain = &unit.toolchain;
+    facts.give("toolkit", chain.toolkit.nvcc.to_string(), by);
+    facts.give("torch", chain.torch.version.as_str(), by);
+    if let Some(cuda) = chain.torch.cuda {
+        facts.give("torch_cuda", cuda.to_string(), by);
+    }
+    if chain.host.family == crate::domain::toolchain::HostFamily::Gcc {
+        facts.give("gcc", chain.host.version.as_str(), by);
+    }
+    of_cores(&mut facts, "this machine");
+    facts.give("jobs", unit.jobs.count.to_string(), by);
+    for (arch, _) in unit.archs.iter() {
+        facts.give("archs", arch.to_string(), by);
+    }
+    read(fs_err::File::open(log).ok()?, log.as_str(), &facts).ok()
+}
+
+fn read(mut input: impl Read, name: &str, facts: &Facts) -> std::io::Result<Diagnosis> {
+    let mut scanner = Scanner::default();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match input.read(&mut piece) {
+            Ok(0) => return Ok(judge(scanner, name, facts)),
+            Ok(length) => scanner.feed(&piece[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
