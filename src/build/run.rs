@@ -14,7 +14,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::ninja;
 use crate::domain::command::CommandSpec;
 use crate::sys::clock::Stopwatch;
-use crate::sys::{process, processes, signals};
+use crate::sys::processes::{self, Process};
+use crate::sys::{process, signals};
 
 /// How a build ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub enum Happening<'a> {
         seconds: u64,
         /// The source that a compiler has worked on longest, with its seconds.
         oldest: Option<(String, u64)>,
+        /// Memory of all processes of the build, in bytes.
+        memory: u64,
     },
 }
 
@@ -76,7 +79,7 @@ async fn drive(
     let mut log = fs_err::File::create(log).map_err(RunError::Log)?;
     writeln!(log, "$ {}", spec.command_line()).map_err(RunError::Log)?;
     // Signals first: one that comes while the process starts must not be lost.
-    let mut signals = Signals::listen().map_err(RunError::System)?;
+    let mut asked = Signals::listen().map_err(RunError::System)?;
     let watch = Stopwatch::start();
     let (reader, writer) = std::io::pipe().map_err(RunError::System)?;
     let mut command = process::command(spec);
@@ -114,15 +117,22 @@ async fn drive(
                 // Whatever still holds the pipe was left behind by the build; give it a moment to finish its words.
                 ticker.reset_after(GRACE);
             }
-            () = signals.any() => {
-                stop(group, folder, &mut child, &mut signals).await;
+            () = asked.any() => {
+                stop(group, folder, &mut child, &mut asked).await;
                 break Some(Ending::Interrupted);
             }
             _ = ticker.tick() => {
                 if status.is_some() {
                     break None;
                 }
-                tell(Happening::Tick { seconds: watch.elapsed().as_secs(), oldest: oldest_source(folder) });
+                // A signal may have come before we began to listen.
+                if signals::caught() {
+                    stop(group, folder, &mut child, &mut asked).await;
+                    break Some(Ending::Interrupted);
+                }
+                let members = processes::working_in(folder);
+                let memory = members.iter().map(|process| process.memory).sum();
+                tell(Happening::Tick { seconds: watch.elapsed().as_secs(), oldest: oldest_source(&members), memory });
             }
         }
     };
@@ -147,10 +157,9 @@ fn text(line: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(line)
 }
 
-/// The source that some compiler of this build has worked on longest, with its age in seconds.
-fn oldest_source(folder: &Utf8Path) -> Option<(String, u64)> {
+/// The source that some compiler among these has worked on longest, with its age in seconds.
+fn oldest_source(members: &[Process]) -> Option<(String, u64)> {
     let now = processes::ticks_since_boot()?;
-    let members = processes::working_in(folder);
     let compiling = members
         .iter()
         .filter(|process| process.argv.iter().any(|word| word == "-c"))

@@ -3,7 +3,10 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 
+use crate::domain::exit::Exit;
+use crate::domain::problem::Problem;
 use crate::pipeline::Request;
+use crate::pipeline::units::Axes;
 
 /// Arguments of `build`.
 #[derive(Debug, Args)]
@@ -17,9 +20,13 @@ pub struct BuildArgs {
     /// Build even if the cache holds the artifact, and leave the cache alone
     #[arg(long)]
     pub no_cache: bool,
-    /// Go on with the next recipe after a failure
+    /// Begin further units after one has failed; without it, those that run go on and no other begins
     #[arg(long)]
     pub keep_going: bool,
+    /// Build every cell of the recipe's matrix, each into a folder of its own; --arch, --torch, --cuda and --python, each
+    /// repeatable, replace an axis
+    #[arg(long)]
+    pub matrix: bool,
 }
 
 /// Arguments of `plan`.
@@ -28,6 +35,9 @@ pub struct PlanArgs {
     /// What to build and for which GPUs.
     #[command(flatten)]
     pub choice: Choice,
+    /// Show every cell of the recipe's matrix, and which ones nothing can satisfy
+    #[arg(long)]
+    pub matrix: bool,
 }
 
 /// For which GPUs and with what, wherever that is asked.
@@ -44,27 +54,49 @@ pub struct Aim {
     pub profile: Option<String>,
     /// CUDA toolkit version or range, such as 13.0
     #[arg(long, value_name = "VERSION", help_heading = "Toolchain")]
-    pub cuda: Option<String>,
+    pub cuda: Vec<String>,
     /// torch version or range, such as 2.11.0
     #[arg(long, value_name = "VERSION", help_heading = "Toolchain")]
-    pub torch: Option<String>,
+    pub torch: Vec<String>,
     /// Python interpreter or version to build for
     #[arg(long, value_name = "PYTHON", help_heading = "Toolchain")]
-    pub python: Option<String>,
+    pub python: Vec<String>,
 }
 
 impl Aim {
     /// The request for this aim alone.
-    pub fn request(&self) -> Request {
-        Request {
+    ///
+    /// # Errors
+    /// A version named twice, which is a matrix.
+    pub fn request(&self) -> Result<Request, Problem> {
+        Ok(Request {
             archs: self.arch.clone(),
             gpus: self.gpu.clone(),
             profile: self.profile.clone(),
-            cuda: self.cuda.clone(),
-            torch: self.torch.clone(),
-            python: self.python.clone(),
+            cuda: one("--cuda", &self.cuda)?,
+            torch: one("--torch", &self.torch)?,
+            python: one("--python", &self.python)?,
             ..Request::default()
-        }
+        })
+    }
+
+    /// The same values as axes of a matrix.
+    pub fn axes(&self) -> Axes {
+        [self.arch.clone(), self.torch.clone(), self.cuda.clone(), self.python.clone()]
+    }
+}
+
+fn one(flag: &str, values: &[String]) -> Result<Option<String>, Problem> {
+    match values {
+        [] => Ok(None),
+        [value] => Ok(Some(value.clone())),
+        _ => Err(Problem::new(
+            "cuwright::usage::several_values",
+            Exit::Usage,
+            format!("`{flag}` is given {} times", values.len()),
+        )
+        .why(values.join(", "))
+        .help("give it once; or `build --matrix` builds a unit for each value")),
     }
 }
 
@@ -88,8 +120,17 @@ pub struct Choice {
 
 impl Choice {
     /// The request for one recipe, with `out` absolute.
-    pub fn request(&self, out: Utf8PathBuf, no_cache: bool) -> Request {
-        Request { jobs: self.jobs, offline: self.offline, no_cache, out, ..self.aim.request() }
+    ///
+    /// # Errors
+    /// A version named twice.
+    pub fn request(&self, out: Utf8PathBuf, no_cache: bool) -> Result<Request, Problem> {
+        Ok(Request { jobs: self.jobs, offline: self.offline, no_cache, out, ..self.aim.request()? })
+    }
+
+    /// The request that all cells of a matrix share; what spans the matrix is in [`Aim::axes`].
+    pub fn request_of_cells(&self, out: Utf8PathBuf, no_cache: bool) -> Request {
+        let (gpus, profile) = (self.aim.gpu.clone(), self.aim.profile.clone());
+        Request { gpus, profile, jobs: self.jobs, offline: self.offline, no_cache, out, ..Request::default() }
     }
 
     /// The recipes, or the current folder.

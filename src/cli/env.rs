@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::build::Aim;
 use crate::domain::arch::dialect::Consumer;
+use crate::domain::problem::Problem;
 use crate::emit::Format;
 use crate::pipeline::Request;
 
@@ -102,7 +103,10 @@ impl EnvArgs {
     }
 
     /// The request to the pipeline; installs nothing.
-    pub fn request(&self) -> Request {
-        Request { dry: true, ..self.aim.request() }
+    ///
+    /// # Errors
+    /// A version named twice.
+    pub fn request(&self) -> Result<Request, Problem> {
+        Ok(Request { dry: true, ..self.aim.request()? })
     }
 }

@@ -40,6 +40,7 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags of a command line")]
 pub struct Global {
     /// How messages look; `json` writes one object a line to standard output
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
@@ -50,9 +51,12 @@ pub struct Global {
     /// Only results and errors
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Every decision with its source
+    /// Every decision with its source, and what the compilers print
     #[arg(long, short, global = true)]
     pub verbose: bool,
+    /// No bars: a line every 15 seconds instead, as where there is no terminal
+    #[arg(long, global = true)]
+    pub no_progress: bool,
     /// Folder for toolchains, downloads and artifacts [env: `CUWRIGHT_CACHE_DIR`] [default: ~/.cache/cuwright]
     #[arg(long, global = true, value_name = "DIR")]
     pub cache_dir: Option<Utf8PathBuf>,

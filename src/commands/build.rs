@@ -1,41 +1,47 @@
 //! `build` and `plan`.
 
+use camino::Utf8PathBuf;
+
 use super::World;
-use crate::cli::build::{BuildArgs, PlanArgs};
+use crate::cli::build::{BuildArgs, Choice, PlanArgs};
 use crate::domain::exit::Exit;
-use crate::domain::problem::Problems;
-use crate::pipeline::{self, Context, load, prepare};
-use crate::report::{Event, Stage};
+use crate::domain::problem::{Problem, Problems};
+use crate::pipeline::load::{self, Loaded};
+use crate::pipeline::units::{self, Options, Units};
+use crate::pipeline::{self, Context, Request};
+use crate::report::Event;
 
 pub(super) fn build(args: &BuildArgs, world: &World<'_>) -> Result<Exit, Problems> {
     let cache_root = world.cache_root()?;
     let tell = |event: Event| world.printer.event(&event);
     let context = Context { env: world.env, cache_root: &cache_root, tell: &tell };
-    let request = args.choice.request(world.env.absolute(&args.out), args.no_cache);
+    let out = world.env.absolute(&args.out);
+    let request = request(&args.choice, args.matrix, out, args.no_cache)?;
+    let (recipes, unread) = load_all(&args.choice, world);
     let mut worst = Exit::Ok;
-    for name in args.choice.recipes() {
-        let one = || -> Result<(), Problems> {
-            let loaded = load::load(name, world.env)?;
-            context.stage(&loaded.recipe.name, Stage::Recipe, describe(&loaded));
-            let prepared = prepare::prepare(&context, loaded, &request)?;
-            let summary = pipeline::build::unit(&context, &prepared, &request.out, request.no_cache)?;
-            let wheel = summary.wheel.clone();
-            tell(Event::Artifact(Box::new(summary)));
-            if !world.json() {
-                world.printer.data(&wheel);
-            }
-            Ok(())
-        };
-        match one() {
-            Ok(()) => {}
-            Err(problems) if args.keep_going && problems.exit() != Exit::Interrupted => {
-                world.printer.problems(&problems);
-                worst = worst.max(problems.exit());
-            }
-            Err(problems) => return Err(problems),
+    if let Err(problems) = unread {
+        // Nothing is compiled for an hour beside a recipe that cannot be read, unless that is wanted.
+        if !args.keep_going || recipes.is_empty() {
+            return Err(problems);
         }
+        world.printer.problems(None, &problems);
+        worst = problems.exit();
     }
-    Ok(worst)
+    let found = spanned(recipes, &args.choice, args.matrix, &request)?;
+    for text in &found.warnings {
+        tell(Event::Warning { unit: None, text: text.clone() });
+    }
+    tell(Event::Units { units: found.planned() });
+    let options = Options { jobs: args.choice.jobs, keep_going: args.keep_going };
+    let failed = |unit: &str, problems: &Problems| world.printer.problems(Some(unit), problems);
+    let outcome = units::run(&context, &found.units, options, &failed);
+    if let Some(problems) = &outcome.interrupted {
+        world.printer.problems(None, problems);
+    }
+    if !world.json() {
+        outcome.wheels.iter().for_each(|wheel| world.printer.data(wheel));
+    }
+    Ok(worst.max(outcome.exit))
 }
 
 pub(super) fn plan(args: &PlanArgs, world: &World<'_>) -> Result<Exit, Problems> {
@@ -46,31 +52,53 @@ pub(super) fn plan(args: &PlanArgs, world: &World<'_>) -> Result<Exit, Problems>
         }
     };
     let context = Context { env: world.env, cache_root: &cache_root, tell: &tell };
-    let request = args.choice.request(world.env.absolute("dist".into()), false);
-    let mut documents = Vec::new();
-    for name in args.choice.recipes() {
-        let loaded = load::load(name, world.env)?;
-        documents.push(pipeline::plan::document(&context, &loaded, &request)?);
+    let out = world.env.absolute("dist".into());
+    let request = request(&args.choice, args.matrix, out, false)?;
+    let (recipes, unread) = load_all(&args.choice, world);
+    unread?;
+    let found = spanned(recipes, &args.choice, args.matrix, &request)?;
+    for text in &found.warnings {
+        tell(Event::Warning { unit: None, text: text.clone() });
     }
+    let documents = found.units.iter().map(|unit| pipeline::plan::document(&context, unit));
+    let documents = documents.collect::<Result<Vec<_>, _>>()?;
     if world.json() {
         let json = serde_json::to_string_pretty(&documents).unwrap_or_default();
         world.printer.data(&json);
-    } else {
-        let texts: Vec<String> = documents.iter().map(crate::ui::plan::text).collect();
-        world.printer.data(&texts.join("\n\n"));
+        return Ok(Exit::Ok);
+    }
+    if args.matrix {
+        world.printer.data(&crate::ui::plan::cells(&documents));
+    }
+    if !args.matrix || world.printer.settings().verbose {
+        let whole = documents.iter().filter(|document| document.pruned.is_none());
+        let texts: Vec<String> = whole.map(crate::ui::plan::text).collect();
+        let gap = if args.matrix { "\n" } else { "" };
+        world.printer.data(&format!("{gap}{}", texts.join("\n\n")));
     }
     Ok(Exit::Ok)
 }
 
-fn describe(loaded: &load::Loaded) -> String {
-    if loaded.inferred {
-        return format!(
-            "{}; keep it as {} to change it:\n{}",
-            loaded.origin,
-            load::RECIPE_FILE,
-            loaded.text.trim_end()
-        );
+/// What is asked; values that span a matrix are left out of it.
+fn request(choice: &Choice, matrix: bool, out: Utf8PathBuf, no_cache: bool) -> Result<Request, Problem> {
+    if matrix { Ok(choice.request_of_cells(out, no_cache)) } else { choice.request(out, no_cache) }
+}
+
+/// The recipes that can be read, and everything that is wrong with the others.
+fn load_all(choice: &Choice, world: &World<'_>) -> (Vec<Loaded>, Result<(), Problems>) {
+    let (mut recipes, mut unread) = (Vec::new(), Vec::new());
+    for name in choice.recipes() {
+        match load::load(name, world.env) {
+            Ok(loaded) => recipes.push(loaded),
+            Err(problems) => unread.extend(problems.iter().cloned()),
+        }
     }
-    let version = loaded.recipe.version.as_deref().map(|v| format!(" {v}")).unwrap_or_default();
-    format!("{}{version} ({})", loaded.recipe.name, loaded.origin)
+    (recipes, Problems::check(unread))
+}
+
+fn spanned(recipes: Vec<Loaded>, choice: &Choice, matrix: bool, request: &Request) -> Result<Units, Problems> {
+    if matrix {
+        return Ok(units::matrix(recipes, request, &choice.aim.axes())?);
+    }
+    Ok(units::plain(recipes, request))
 }

@@ -177,7 +177,7 @@ fn why(choice: &Choice, store: &Store, world: &World<'_>) -> Result<Exit, Proble
         }
     };
     let context = Context { env: world.env, cache_root: &cache_root, tell: &tell };
-    let request = Request { dry: true, ..choice.request(world.env.absolute("dist".into()), false) };
+    let request = Request { dry: true, ..choice.request(world.env.absolute("dist".into()), false)? };
     for name in choice.recipes() {
         let loaded = load::load(name, world.env)?;
         let package = loaded.recipe.name.clone();

@@ -55,7 +55,7 @@ pub(super) fn run(args: &EnvArgs, world: &World<'_>) -> Result<Exit, Problems> {
     };
     let here = args.toolchain.map_or(!format.travels(), |which| which == Which::Here);
     let recipe = loaded.as_ref().map(|loaded| loaded.recipe.clone());
-    let composed = compose(&context, &loaded.unwrap_or_else(|| no_recipe(&context)), &args.request(), here)?;
+    let composed = compose(&context, &loaded.unwrap_or_else(|| no_recipe(&context)), &args.request()?, here)?;
     let mut warnings = composed.selected.warnings.clone();
     let mut variables = Variables { set: archs(args, &composed, &mut warnings)?, path: Vec::new() };
     add_toolchain(&composed, recipe.as_ref(), &mut variables);

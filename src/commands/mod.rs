@@ -61,7 +61,8 @@ pub fn run(cli: &Cli, env: &Env) -> Exit {
     };
     // Commands that answer with one document do not wrap it in a stream of messages.
     let streams = matches!(cli.command, Command::Build(_));
-    let settings = Settings::detect(global.format(), streams, global.quiet, global.verbose, env);
+    let settings =
+        Settings::detect(global.format(), streams, global.quiet, global.verbose, env).without_bars(global.no_progress);
     let world = World { env, printer: Printer::new(settings) };
     let watch = Stopwatch::start();
     if streams {
@@ -76,13 +77,14 @@ pub fn run(cli: &Cli, env: &Env) -> Exit {
     let ready = usable(env).map_err(Problems::from).and_then(|()| tables::install(global.tables.as_deref(), env));
     let result = ready.and_then(|()| dispatch(&cli.command, &world));
     let exit = result.unwrap_or_else(|problems| {
-        world.printer.problems(&problems);
+        world.printer.problems(None, &problems);
         problems.exit()
     });
     if streams {
         let milliseconds = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
         world.printer.event(&Event::Finish { exit: exit.code(), milliseconds });
     }
+    world.printer.close();
     match world.printer.lost() {
         Some(lost) if exit == Exit::Ok => lost,
         _ => exit,

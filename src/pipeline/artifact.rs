@@ -12,7 +12,7 @@ use super::Context;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, chain};
 use crate::report::{Stage, Summary};
-use crate::sys::clock;
+use crate::sys::{clock, signals};
 
 /// A verified wheel in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,14 +78,17 @@ impl Artifacts {
     pub fn lock(&self, context: &Context<'_>, unit: &str, key: &Key) -> Held {
         let Some(store) = &self.store else { return Held::default() };
         let mut held = Held::default();
-        let what = [format!("builds {}", key.short()), "removes artifacts".to_owned()];
-        let locks = [(STORE_LOCK.to_owned(), Mode::Shared, &what[1]), (key.lock_name(), Mode::Exclusive, &what[0])];
-        for (name, mode, what) in locks {
+        let who = [
+            format!("another unit or another cuwright, which builds {}", key.short()),
+            "another cuwright, which removes artifacts".to_owned(),
+        ];
+        let locks = [(STORE_LOCK.to_owned(), Mode::Shared, &who[1]), (key.lock_name(), Mode::Exclusive, &who[0])];
+        for (name, mode, who) in locks {
             let waiting = |waited: Duration| {
                 if waited.is_zero() {
-                    context.stage(unit, Stage::Cache, format!("waiting for another cuwright that {what}"));
+                    context.step(unit, Stage::Cache, format!("waiting for {who}"));
                 }
-                Wait::Again
+                if signals::caught() { Wait::GiveUp } else { Wait::Again }
             };
             match store.lock(&name, mode, waiting) {
                 Ok(guard) => {
@@ -97,6 +100,8 @@ impl Artifacts {
                     }
                     held.guards.push(guard);
                 }
+                // Whoever was asked to stop while waiting says so itself.
+                Err(_) if signals::caught() => {}
                 Err(error) => context.warn(unit, format!("no lock on the cache: {}", chain(&error))),
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::artifact::{Artifacts, Cached};
+use super::budget::Seat;
 use super::prepare::Prepared;
 use super::{Context, verify};
 use crate::build::cause::Finder;
@@ -27,7 +28,13 @@ const KEPT: Duration = Duration::from_hours(24);
 ///
 /// # Errors
 /// A failed build or verification; an output folder that cannot be written.
-pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bool) -> Result<Summary, Problems> {
+pub fn unit(
+    context: &Context<'_>,
+    unit: &Prepared,
+    out: &Utf8Path,
+    no_cache: bool,
+    seat: &mut Seat<'_>,
+) -> Result<Summary, Problems> {
     check_out(out)?;
     let artifacts = Artifacts::open(context, &unit.recipe.name);
     let name = unit.recipe.name.as_str();
@@ -35,6 +42,10 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
         return Ok(restored);
     }
     let _held = artifacts.lock(context, name, &unit.key);
+    let folder = BuildFolder::of(context.cache_root, name, unit.key.as_str());
+    if signals::caught() {
+        return Err(interrupted(&folder).into());
+    }
     // Another builder may have finished this key while we waited.
     if let Some(restored) = restore(context, unit, &artifacts, out, no_cache)? {
         return Ok(restored);
@@ -48,8 +59,7 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
         context.stage(name, Stage::Cache, format!("miss {}{why}", unit.key.short()));
     }
     sweep(context, &artifacts);
-    let folder = BuildFolder::of(context.cache_root, name, unit.key.as_str());
-    let built = compile(context, unit, &folder).inspect_err(|_| {
+    let built = compile(context, unit, &folder, seat).inspect_err(|_| {
         // Nothing half-made stays behind; the log tells how far it was.
         let _ = folder.remove();
     })?;
@@ -64,6 +74,7 @@ pub fn unit(context: &Context<'_>, unit: &Prepared, out: &Utf8Path, no_cache: bo
     let verified = verified.map_err(|problems| keep_failed(&problems, &folder))?;
     let mut summary = Summary {
         unit: name.to_owned(),
+        package: name.to_owned(),
         version: unit.recipe.version.clone().or_else(|| version_of(&built.wheel)),
         key: unit.key.to_string(),
         restored: false,
@@ -181,7 +192,12 @@ fn start_checker(context: &Context<'_>, unit: &Prepared, within: &Utf8Path) -> R
     Checker::start(&unit.toolchain.python.executable, plan::of_import(&unit.toolchain, context.env), Some(within))
 }
 
-fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Result<Built, Problems> {
+fn compile(
+    context: &Context<'_>,
+    unit: &Prepared,
+    folder: &BuildFolder,
+    seat: &mut Seat<'_>,
+) -> Result<Built, Problems> {
     let name = unit.recipe.name.as_str();
     let stopped = folder.create().map_err(|error| no_folder(folder, &error))?;
     if stopped > 0 {
@@ -190,11 +206,12 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
     }
     unit.source.copy_to(&folder.source)?;
     unit.apply_patches(context, &folder.source)?;
-    if signals::caught() {
-        return Err(interrupted(folder).into());
-    }
-    let spec = plan::setup_py(&unit.toolchain, &unit.environment, &folder.source, &folder.dist);
-    context.stage(name, Stage::Build, format!("{}; log {}", unit.jobs.why, folder.log));
+    // One limit holds for all units of a run.
+    let jobs = seat.take(unit.jobs.count, unit.recipe.build.memory_per_job).ok_or_else(|| interrupted(folder))?;
+    let environment = unit.environment.with_jobs(jobs);
+    let spec = plan::setup_py(&unit.toolchain, &environment, &folder.source, &folder.dist);
+    let shared = if jobs < unit.jobs.count { format!("{jobs} of ") } else { String::new() };
+    context.stage(name, Stage::Build, format!("{shared}{}; log {}", unit.jobs.why, folder.log));
     let mut watcher = Watcher::new(context, name);
     // Importing torch takes seconds. At a low priority it fits into what the compilers leave.
     let checker = start_checker(context, unit, &folder.root).ok();
@@ -202,6 +219,7 @@ fn compile(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resu
         watcher.see(&happening);
     })
     .map_err(|error| not_run(&error, &spec.program))?;
+    seat.leave();
     match ending {
         Ending::Interrupted => return Err(interrupted(folder).into()),
         Ending::Exited(status) if !status.success() => {
@@ -252,22 +270,24 @@ struct Watcher<'a> {
     done: u32,
     total: u32,
     seconds: u64,
+    memory: u64,
 }
 
 impl<'a> Watcher<'a> {
     fn new(context: &'a Context<'a>, unit: &'a str) -> Self {
         let (cause, effective) = (Finder::default(), ArchSet::new());
-        Self { context, unit, cause, effective, done: 0, total: 0, seconds: 0 }
+        Self { context, unit, cause, effective, done: 0, total: 0, seconds: 0, memory: 0 }
     }
 
     fn see(&mut self, happening: &Happening<'_>) {
         match happening {
             Happening::Line(line) => {
+                (self.context.tell)(Event::Output { unit: self.unit.to_owned(), line: (*line).to_owned() });
                 self.read(line);
                 self.cause.see(line);
             }
-            Happening::Tick { seconds, oldest } => {
-                self.seconds = *seconds;
+            Happening::Tick { seconds, oldest, memory } => {
+                (self.seconds, self.memory) = (*seconds, *memory);
                 // Where no compiler runs, setup.py itself links, copies or packs.
                 let (file, age) = oldest.clone().unwrap_or_else(|| ("setup.py".to_owned(), self.seconds));
                 self.progress(file, age);
@@ -295,6 +315,7 @@ impl<'a> Watcher<'a> {
             file,
             file_seconds,
             seconds: self.seconds,
+            memory: self.memory,
         });
     }
 }

@@ -36,6 +36,17 @@ pub struct Loaded {
     pub inferred: bool,
 }
 
+impl Loaded {
+    /// The recipe in one line, or whole where it was inferred.
+    pub fn describe(&self) -> String {
+        if self.inferred {
+            return format!("{}; keep it as {RECIPE_FILE} to change it:\n{}", self.origin, self.text.trim_end());
+        }
+        let version = self.recipe.version.as_deref().map(|v| format!(" {v}")).unwrap_or_default();
+        format!("{}{version} ({})", self.recipe.name, self.origin)
+    }
+}
+
 /// Loads what `name` names; without a name, the current folder.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 //! The stages do not know one another; this is where a value of one becomes the input of the next.
 
 pub mod artifact;
+pub mod budget;
 pub mod build;
 pub mod detect;
 pub mod env;
@@ -13,6 +14,7 @@ pub mod plan;
 pub mod prepare;
 pub mod source;
 pub mod toolchain;
+pub mod units;
 pub mod verify;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -43,6 +45,8 @@ pub struct Request {
     pub dry: bool,
     /// `--no-cache`.
     pub no_cache: bool,
+    /// How the user knows `archs`, where not as `--arch`.
+    pub archs_from: Option<String>,
     /// `--out`.
     pub out: Utf8PathBuf,
 }
@@ -55,13 +59,18 @@ pub struct Context<'a> {
     /// Root of all caches.
     pub cache_root: &'a Utf8Path,
     /// Gets every event.
-    pub tell: &'a dyn Fn(Event),
+    pub tell: &'a (dyn Fn(Event) + Sync),
 }
 
 impl Context<'_> {
     /// Tells what a stage found.
     pub fn stage(&self, unit: &str, stage: Stage, text: impl Into<String>) {
-        (self.tell)(Event::Stage { unit: unit.to_owned(), stage, text: text.into() });
+        (self.tell)(Event::Stage { unit: unit.to_owned(), stage, text: text.into(), passing: false });
+    }
+
+    /// Tells what a stage is at, which nobody needs to know later.
+    pub fn step(&self, unit: &str, stage: Stage, text: impl Into<String>) {
+        (self.tell)(Event::Stage { unit: unit.to_owned(), stage, text: text.into(), passing: true });
     }
 
     /// Tells a fact.

@@ -6,12 +6,13 @@
 use serde::Serialize;
 
 use super::artifact::Artifacts;
-use super::load::Loaded;
+use super::units::Unit;
 use super::{Context, Request, prepare, source};
 use crate::build::folder::BuildFolder;
 use crate::domain::problem::Problems;
 use crate::plan;
 use crate::provision;
+use crate::recipe::matrix::Axis;
 use crate::report::ErrorMessage;
 use crate::targets::Facts;
 
@@ -20,8 +21,14 @@ use crate::targets::Facts;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct PlanDocument {
-    /// Package.
+    /// Unit: the package, and with a matrix its cell.
     pub unit: String,
+    /// Package.
+    pub package: String,
+    /// Values of the cell of a matrix, by axis.
+    pub cell: std::collections::BTreeMap<String, String>,
+    /// The constraint that nothing satisfies together with this cell; everything else is empty then.
+    pub pruned: Option<String>,
     /// Where the recipe came from.
     pub recipe: String,
     /// The recipe's text, where it was inferred.
@@ -72,10 +79,15 @@ const NOT_HERE: [&str; 2] = [provision::NOT_INSTALLED, source::NOT_FETCHED];
 ///
 /// # Errors
 /// What a build would be refused for.
-pub fn document(context: &Context<'_>, loaded: &Loaded, request: &Request) -> Result<PlanDocument, Problems> {
+pub fn document(context: &Context<'_>, unit: &Unit) -> Result<PlanDocument, Problems> {
+    let Unit { loaded, request, .. } = unit;
     let name = loaded.recipe.name.clone();
+    let value = |axis: Axis| Some((axis.name().to_owned(), unit.cell.get(axis)?.to_owned()));
     let mut document = PlanDocument {
-        unit: name.clone(),
+        unit: unit.id.clone(),
+        package: name.clone(),
+        cell: Axis::ALL.into_iter().filter_map(value).collect(),
+        pruned: unit.pruned.clone(),
         recipe: loaded.origin.clone(),
         inferred: loaded.inferred.then(|| loaded.text.clone()),
         archs: String::new(),
@@ -85,6 +97,9 @@ pub fn document(context: &Context<'_>, loaded: &Loaded, request: &Request) -> Re
         missing: Vec::new(),
         ready: None,
     };
+    if document.pruned.is_some() {
+        return Ok(document);
+    }
     let prepared = match prepare::prepare(context, loaded.clone(), &Request { dry: true, ..request.clone() }) {
         Ok(prepared) => prepared,
         Err(problems) if problems.iter().all(|problem| NOT_HERE.contains(&problem.code())) => {

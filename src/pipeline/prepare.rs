@@ -161,7 +161,7 @@ pub fn select(
     let label = request.profile.as_ref().map(|name| format!("profile {name} of {}", loaded.origin)).unwrap_or_default();
     let asked = targets::Request {
         arch: &request.archs,
-        arch_name: None,
+        arch_name: request.archs_from.as_deref(),
         gpus: &request.gpus,
         profile: profile.map(|profile| Listed { name: &label, arch: &profile.arch, gpus: &profile.gpus }),
         recipe: Some(Listed { name: &loaded.origin, arch: &targets.arch, gpus: &[] }),
@@ -226,7 +226,7 @@ pub fn choose(context: &Context<'_>, recipe: &Recipe, request: &Request) -> Resu
         offline: request.offline,
         install: !request.dry,
     };
-    let mut watch = |event| context.stage(&recipe.name, Stage::Toolchain, toolchain::words(&event));
+    let mut watch = |event| context.step(&recipe.name, Stage::Toolchain, toolchain::words(&event));
     let chosen = toolchain::choose(&wanted, context.env, context.cache_root, &mut watch)?;
     let home = &chosen.toolchain.toolkit.home;
     let same = |path: &str| Utf8Path::new(path).canonicalize_utf8().ok() == home.canonicalize_utf8().ok();

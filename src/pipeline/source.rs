@@ -74,7 +74,7 @@ pub fn obtain(
         offline: request.offline,
         install: true,
     };
-    let mut watch = |event| context.stage(unit, Stage::Source, toolchain::words(&event));
+    let mut watch = |event| context.step(unit, Stage::Source, toolchain::words(&event));
     let index = || {
         if request.offline {
             return Err(Problem::new(

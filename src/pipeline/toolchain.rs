@@ -309,7 +309,7 @@ pub fn words(event: &provision::Event) -> String {
     match event {
         Event::FetchingUv { version } => format!("fetching uv {version}, which installs toolchains"),
         Event::Resolving { requirements } => format!("resolving {requirements} requirements"),
-        Event::Waiting { digest } => format!("waiting for another cuwright that installs {}", short(digest)),
+        Event::Waiting => "waiting for another unit or another cuwright, which installs it".to_owned(),
         Event::Installing { digest, packages } => format!("installing {packages} packages into {}", short(digest)),
         Event::Downloading { name, size } => format!("downloading {name} ({size})"),
         Event::Downloaded { name } => format!("downloaded {name}"),

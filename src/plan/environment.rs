@@ -217,6 +217,14 @@ fn check_lists(recipe: &Recipe) -> Result<(), Problem> {
 }
 
 impl Environment {
+    /// The same with another number of jobs.
+    #[must_use]
+    pub fn with_jobs(&self, jobs: u32) -> Self {
+        let mut changed = self.clone();
+        changed.variables.insert(vars::MAX_JOBS.to_owned(), jobs.to_string());
+        changed
+    }
+
     fn set(&mut self, name: &str, value: &str, keyed: bool) {
         self.variables.insert(name.to_owned(), value.to_owned());
         self.shown.push(name.to_owned());

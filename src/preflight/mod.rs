@@ -3,6 +3,8 @@
 //! Invariant: pure. Each violation names the losing constraint, the evidence with its source, and the edit that mends
 //! it. What only may hurt is a warning. The installed tool's own word wins over any table.
 
+pub mod cells;
+
 use std::str::FromStr as _;
 
 use pep440_rs::{Version, VersionSpecifiers};

@@ -102,8 +102,7 @@ pub(super) fn make(
     let digest = digest(lock, &request.python);
     let folder = root.join(BUCKET).join(&digest);
     let disk = |error: io::Error| faults::disk(folder.as_str(), &error);
-    let alone =
-        Lock::exclusive(&lock_path(&folder), || watch(Event::Waiting { digest: digest.clone() })).map_err(disk)?;
+    let alone = Lock::exclusive(&lock_path(&folder), || watch(Event::Waiting)).map_err(disk)?;
     let whole = manifest(&folder).is_some_and(|manifest| is_whole(&folder, &manifest));
     if !whole {
         files::remove_tree(&folder).map_err(disk)?;

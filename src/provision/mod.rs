@@ -5,6 +5,7 @@
 //! ```text
 //! tools/uv-<version>/uv                     uv, where the machine has none
 //! resolutions-v1/<digest of request>.lock   what a request resolved to, pinned by hash
+//! resolutions-v1/<digest of request>.turn   held exclusively while that request is brought
 //! toolchains-v1/<digest>/                   the environment; `cuwright-environment.json` is written last
 //! toolchains-v1/<digest>/cuda/              its `CUDA_HOME`
 //! toolchains-v1/<digest>.lock               held shared while used, exclusively while made or removed
@@ -27,7 +28,7 @@ use camino::Utf8Path;
 
 use crate::domain::exit::Exit;
 use crate::domain::{index::Index, problem::Problem, toolchain::Python};
-use crate::sys::Env;
+use crate::sys::{Env, lock::Lock};
 
 use environment::Environment;
 
@@ -57,11 +58,8 @@ pub enum Event {
         /// How many were asked for.
         requirements: usize,
     },
-    /// Another process makes the same environment.
-    Waiting {
-        /// Its digest.
-        digest: String,
-    },
+    /// Another unit or another process makes the same environment.
+    Waiting,
     /// The environment is being made.
     Installing {
         /// Its digest.
@@ -104,6 +102,14 @@ pub fn ensure(request: &Request, root: &Utf8Path, env: &Env, watch: Watcher<'_>)
     }
     if !request.install {
         return Err(not_installed(request));
+    }
+    // Units side by side often want the same: one brings it, the others wait here and find it.
+    let turn = resolve::turn(root, &key);
+    let _turn =
+        Lock::exclusive(&turn, || watch(Event::Waiting)).map_err(|error| faults::disk(turn.as_str(), &error))?;
+    let stored = resolve::stored(root, &key);
+    if let Some(ready) = stored.as_ref().and_then(|lock| environment::existing(root, lock, &request.python)) {
+        return Ok(ready);
     }
     let uv = uv::obtain(&request.python, root, env, request.offline, watch)?;
     let tool = uv::Tool::new(uv, request, root, env);

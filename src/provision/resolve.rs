@@ -76,6 +76,11 @@ fn place(root: &Utf8Path, key: &str) -> Utf8PathBuf {
     root.join(BUCKET).join(format!("{key}.lock"))
 }
 
+/// The file whose lock says that somebody brings what a request asks for.
+pub(super) fn turn(root: &Utf8Path, key: &str) -> Utf8PathBuf {
+    root.join(BUCKET).join(format!("{key}.turn"))
+}
+
 fn plain(text: &str) -> String {
     let telling = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     let lines: Vec<&str> = text.lines().filter(telling).map(str::trim_end).collect();

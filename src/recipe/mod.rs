@@ -6,6 +6,7 @@
 
 pub mod builtin;
 pub mod infer;
+pub mod matrix;
 pub mod parse;
 pub mod raw;
 pub mod resolve;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use self::matrix::Matrix;
 use self::size::ByteSize;
 
 /// The only recipe schema so far.
@@ -39,6 +41,8 @@ pub struct Recipe {
     pub build: Build,
     /// How to judge the result.
     pub verify: Verify,
+    /// What `--matrix` builds.
+    pub matrix: Matrix,
 }
 
 impl Recipe {
@@ -62,6 +66,7 @@ impl Recipe {
                 memory_per_job: resolve::DEFAULT_MEMORY,
             },
             verify: Verify::default(),
+            matrix: Matrix::default(),
         }
     }
 }

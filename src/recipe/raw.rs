@@ -32,6 +32,9 @@ pub struct RawRecipe {
     /// How to judge the result.
     #[serde(default)]
     pub verify: RawVerify,
+    /// What `--matrix` builds.
+    #[serde(default)]
+    pub matrix: RawMatrix,
 }
 
 /// `[package]`
@@ -162,4 +165,51 @@ pub struct RawWaiver {
     /// Why that is right.
     #[cfg_attr(test, schemars(with = "String"))]
     pub reason: Spanned<String>,
+}
+
+/// `[matrix]`: what `--matrix` builds; the product of the axes, with exceptions.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawMatrix {
+    /// Arch lists, such as `"8.6;9.0+PTX"`: each is one value.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub arch: Vec<Spanned<String>>,
+    /// torch releases or ranges.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub torch: Vec<Spanned<String>>,
+    /// CUDA releases or ranges.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub cuda: Vec<Spanned<String>>,
+    /// Pythons: versions or paths.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub python: Vec<Spanned<String>>,
+    /// Axes that are walked in step instead of multiplied.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub zip: Vec<Spanned<String>>,
+    /// Cells to add, as they stand.
+    #[cfg_attr(test, schemars(with = "Vec<RawCell>"))]
+    pub include: Vec<Spanned<RawCell>>,
+    /// Cells to take out: those that have every value named here.
+    #[cfg_attr(test, schemars(with = "Vec<RawCell>"))]
+    pub exclude: Vec<Spanned<RawCell>>,
+}
+
+/// An entry of `matrix.include` or `matrix.exclude`.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawCell {
+    /// Arch list.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub arch: Option<Spanned<String>>,
+    /// torch release or range.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub torch: Option<Spanned<String>>,
+    /// CUDA release or range.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub cuda: Option<Spanned<String>>,
+    /// Python.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub python: Option<Spanned<String>>,
 }

@@ -4,6 +4,7 @@ use std::str::FromStr as _;
 
 use toml::Spanned;
 
+use super::matrix::{self, Axis};
 use super::parse::Document;
 use super::raw::{RawRecipe, RawSource};
 use super::size::ByteSize;
@@ -41,6 +42,7 @@ pub fn resolve(
             .build_requires
             .unwrap_or_else(|| DEFAULT_BUILD_REQUIRES.map(str::to_owned).to_vec()),
     };
+    let matrix = matrix::resolve(&mut judge, &raw.matrix);
     let backend = judge.backend(raw.build.backend.as_ref());
     let memory_per_job = judge.memory(raw.build.memory_per_job.as_ref());
     let env = raw.build.env.iter().map(|(name, value)| (judge.variable(name), judge.value(value))).collect();
@@ -71,18 +73,30 @@ pub fn resolve(
     let source = source.unwrap_or_else(|| Source::Path(".".to_owned()));
     let build = Build { backend, env, clear_env, pass_env, memory_per_job };
     let verify = Verify { extensions, import, check: raw.verify.check, requires: raw.verify.requires, waivers };
-    Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify })
+    Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify, matrix })
 }
 
-struct Judge<'a> {
+/// Collects what is wrong with values, each with its place.
+pub(super) struct Judge<'a> {
     document: Document<'a>,
     found: &'a mut Vec<Problem>,
 }
 
 impl Judge<'_> {
-    fn refuse(&mut self, at: &Spanned<String>, label: &str, message: String, help: &str) {
-        let snippet = self.document.snippet(at.span(), label);
+    pub(super) fn refuse(&mut self, at: &Spanned<String>, label: &str, message: String, help: &str) {
+        self.refuse_at(at.span(), label, message, help);
+    }
+
+    pub(super) fn refuse_at(&mut self, at: std::ops::Range<usize>, label: &str, message: String, help: &str) {
+        let snippet = self.document.snippet(at, label);
         self.found.push(Problem::new("cuwright::recipe::invalid_value", Exit::Recipe, message).at(snippet).help(help));
+    }
+
+    pub(super) fn matrix_value(&mut self, axis: Axis, value: &Spanned<String>) {
+        if let Err((why, help)) = matrix::check_value(axis, value.get_ref()) {
+            let message = format!("`{}` is no value of the axis `{}`: {why}", value.get_ref(), axis.name());
+            self.refuse(value, "here", message, &help);
+        }
     }
 
     fn name(&mut self, name: &Spanned<String>) -> String {

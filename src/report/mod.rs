@@ -8,8 +8,10 @@ use serde::Serialize;
 use crate::domain::problem::{Problem, Snippet};
 
 pub mod summary;
+pub mod units;
 
 pub use summary::{FileCoverage, Summary};
+pub use units::{Ended, Planned, Status};
 
 /// Version of the JSON messages.
 pub const SCHEMA: u32 = 1;
@@ -36,6 +38,9 @@ pub enum Event {
         stage: Stage,
         /// What it does or found.
         text: String,
+        /// Whether it only tells what goes on for now, such as a download; left out where not.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        passing: bool,
     },
     /// A decision or fact with its source.
     Note {
@@ -65,7 +70,23 @@ pub enum Event {
         file_seconds: u64,
         /// Seconds since the build began.
         seconds: u64,
+        /// Memory of all its processes, in bytes.
+        memory: u64,
     },
+    /// A line that the build system has printed; told only where everything is wanted (`-v`).
+    Output {
+        /// Unit that is built.
+        unit: String,
+        /// The line, without its end.
+        line: String,
+    },
+    /// The units of this run, in order.
+    Units {
+        /// Every unit, those included that nothing can satisfy.
+        units: Vec<Planned>,
+    },
+    /// A unit has ended, or will not begin.
+    Unit(Ended),
     /// One error.
     Error(ErrorMessage),
     /// A unit is done: the verified artifact.
@@ -118,11 +139,29 @@ impl Stage {
     }
 }
 
+impl Event {
+    /// The same event, told of the unit `id`: stages know their package only, and one package may be several units.
+    #[must_use]
+    pub fn of_unit(mut self, id: &str) -> Self {
+        match &mut self {
+            Self::Stage { unit, .. } | Self::Progress { unit, .. } | Self::Output { unit, .. } => id.clone_into(unit),
+            Self::Note { unit, .. } | Self::Warning { unit, .. } => *unit = Some(id.to_owned()),
+            Self::Error(error) => error.unit = Some(id.to_owned()),
+            Self::Artifact(summary) => id.clone_into(&mut summary.unit),
+            Self::Start { .. } | Self::Units { .. } | Self::Unit(_) | Self::Finish { .. } => {}
+        }
+        self
+    }
+}
+
 /// A problem as a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct ErrorMessage {
+    /// Unit that it stopped, if one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// Stable code.
     pub code: String,
     /// What went wrong.
@@ -155,6 +194,7 @@ pub struct Location {
 impl From<&Problem> for ErrorMessage {
     fn from(problem: &Problem) -> Self {
         Self {
+            unit: None,
             code: problem.code().to_owned(),
             message: problem.message().to_owned(),
             location: problem.snippet().map(Location::from),

@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct Summary {
-    /// Package.
+    /// Unit of the run: the package, and with a matrix its cell.
     pub unit: String,
+    /// Package.
+    #[serde(default)]
+    pub package: String,
     /// Version, where known.
     pub version: Option<String>,
     /// Cache key, 64 hex digits.

@@ -90,3 +90,9 @@ pub const CUDA_VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 pub const CUDA_DEVICE_ORDER: &str = "CUDA_DEVICE_ORDER";
 /// Folders that the loader searches for libraries before its own.
 pub const LD_LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+/// Set by GitLab CI.
+pub const GITLAB_CI: &str = "GITLAB_CI";
+/// Set by GitHub Actions.
+pub const GITHUB_ACTIONS: &str = "GITHUB_ACTIONS";
+/// What the terminal can do.
+pub const TERM: &str = "TERM";

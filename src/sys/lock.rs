@@ -5,9 +5,15 @@
 
 use std::fs::TryLockError;
 use std::io;
+use std::time::Duration;
 
 use camino::Utf8Path;
 use fs_err as fs;
+
+use super::signals;
+
+/// Time between two tries at a lock that somebody has. A wait inside the system would not end with a deferred signal.
+const NAP: Duration = Duration::from_millis(50);
 
 /// A held lock; dropping it lets go.
 #[derive(Debug)]
@@ -17,7 +23,7 @@ impl Lock {
     /// Takes `path` for several holders at once; waits for a maker.
     pub fn shared(path: &Utf8Path) -> io::Result<Self> {
         let file = open(path)?;
-        degrade(file.file().lock_shared())?;
+        wait(&file, std::fs::File::try_lock_shared)?;
         Ok(Self(file))
     }
 
@@ -28,7 +34,7 @@ impl Lock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 waiting();
-                degrade(file.file().lock())?;
+                wait(&file, std::fs::File::try_lock)?;
             }
             Err(TryLockError::Error(error)) => degrade(Err(error))?,
         }
@@ -48,6 +54,18 @@ impl Lock {
     /// Another handle of the same lock, to hand to a child.
     pub fn handle(&self) -> io::Result<std::fs::File> {
         self.0.file().try_clone()
+    }
+}
+
+/// Tries until nobody has it, or a signal asks us to stop.
+fn wait(file: &fs::File, attempt: impl Fn(&std::fs::File) -> Result<(), TryLockError>) -> io::Result<()> {
+    loop {
+        match attempt(file.file()) {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if signals::caught() => return Err(signals::interrupted()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(NAP),
+            Err(TryLockError::Error(error)) => return degrade(Err(error)),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use camino::Utf8Path;
 use fs_err as fs;
 use sha2::{Digest as _, Sha256};
 
+use super::signals;
 use crate::domain::index::redact;
 
 /// Tries of one request, the first included.
@@ -133,6 +134,9 @@ impl Client {
             let mut hasher = Sha256::new();
             let mut buffer = vec![0; 1 << 16];
             loop {
+                if signals::caught() {
+                    return Err(unreachable(url, &signals::interrupted().to_string()));
+                }
                 let count = reader.read(&mut buffer).map_err(|error| unreachable(url, &error.to_string()))?;
                 if count == 0 {
                     break;
@@ -162,7 +166,7 @@ impl Client {
         let mut pause = self.patience.pause;
         for _ in 1..TRIES {
             match attempt() {
-                Err(error) if passing(&error) => std::thread::sleep(pause),
+                Err(error) if passing(&error) && !signals::caught() => std::thread::sleep(pause),
                 other => return other,
             }
             pause *= 2;

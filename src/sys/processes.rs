@@ -14,6 +14,8 @@ pub struct Process {
     pub ended: bool,
     /// Start time in clock ticks since boot: comparable, and with `pid` unique.
     pub started: u64,
+    /// Memory it holds, in bytes; pages shared with others count in full.
+    pub memory: u64,
     /// Argument vector, lossily as UTF-8.
     pub argv: Vec<String>,
 }
@@ -70,13 +72,15 @@ fn read(pid: i32) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let ended = matches!(*fields.first()?, "Z" | "X");
     let started = fields.get(19)?.parse().ok()?;
+    let pages: u64 = fields.get(21)?.parse().ok()?;
+    let memory = pages * u64::try_from(rustix::param::page_size()).unwrap_or(4096);
     let argv = fs_err::read(format!("/proc/{pid}/cmdline")).ok()?;
     let argv = argv
         .split(|byte| *byte == 0)
         .filter(|word| !word.is_empty())
         .map(|word| String::from_utf8_lossy(word).into_owned())
         .collect();
-    Some(Process { pid, ended, started, argv })
+    Some(Process { pid, ended, started, memory, argv })
 }
 
 #[cfg(test)]
@@ -92,6 +96,7 @@ mod tests {
         let mut child = process::command(&CommandSpec::new("/bin/sleep", path).args(["60"])).spawn().unwrap();
         let found = working_in(path);
         assert_eq!(found.iter().map(|process| process.argv.join(" ")).collect::<Vec<_>>(), ["/bin/sleep 60"]);
+        assert!((100_000..100_000_000).contains(&found[0].memory), "{}", found[0].memory);
         assert_eq!(kill_working_in(path), 1);
         assert!(!child.wait().unwrap().success());
         assert_eq!(kill_working_in(path), 0);

@@ -5,8 +5,8 @@
 //! makes this the one place with values of the process. A signal that was ignored at the start (`nohup`) stays ignored.
 
 use std::io;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -16,6 +16,8 @@ static FATAL: AtomicBool = AtomicBool::new(true);
 /// Whether one came while it did not.
 static CAUGHT: AtomicBool = AtomicBool::new(false);
 static LISTEN: Once = Once::new();
+/// How many [`Deferred`] there are: units are built side by side, and the last one to end makes signals fatal again.
+static HOLDERS: Mutex<usize> = Mutex::new(0);
 
 /// While this lives, signals are remembered instead of ending the process.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ impl Deferred {
                 let _ = listen(signal);
             }
         });
+        let mut holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        *holders += 1;
         FATAL.store(false, Ordering::SeqCst);
         Self(())
     }
@@ -38,8 +42,15 @@ impl Deferred {
 
 impl Drop for Deferred {
     fn drop(&mut self) {
-        FATAL.store(true, Ordering::SeqCst);
+        let mut holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        *holders -= 1;
+        FATAL.store(*holders == 0, Ordering::SeqCst);
     }
+}
+
+/// The error of a wait that a signal ended.
+pub fn interrupted() -> io::Error {
+    io::Error::new(io::ErrorKind::Interrupted, "stopped by a signal")
 }
 
 /// Whether a signal came while signals were deferred.
@@ -67,4 +78,17 @@ fn ignored() -> u64 {
     let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_stay_deferred_until_the_last_holder_is_gone() {
+        let (one, two) = (Deferred::begin(), Deferred::begin());
+        drop(one);
+        assert!(!FATAL.load(Ordering::SeqCst));
+        drop(two);
+    }
 }

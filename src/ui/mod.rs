@@ -3,14 +3,22 @@
 //!
 //! Invariant: decides nothing. Everything shown is readable without colour, and a closed pipe is not an error.
 
+pub mod ci;
 pub mod diagnosis;
 pub mod diagnostic;
 pub mod plan;
+mod progress;
 pub mod style;
 mod text;
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::ProgressDrawTarget;
+
+use self::ci::Service;
+use self::progress::Bars;
 
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
@@ -41,18 +49,28 @@ pub struct Settings {
     pub verbose: bool,
     /// Use ANSI colour on standard error.
     pub color: bool,
-    /// Redraw one line instead of writing many.
+    /// Redraw bars instead of writing many lines.
     pub live: bool,
+    /// The CI service that folds and annotates, for commands that stream messages.
+    pub service: Option<Service>,
 }
 
 impl Settings {
     /// Settings for this terminal and environment.
     pub fn detect(format: Format, streams: bool, quiet: bool, verbose: bool, env: &Env) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let dumb = env.get("TERM") == Some("dumb");
+        let dumb = env.get(env_vars::TERM) == Some("dumb");
         let color = terminal && !dumb && env.get(env_vars::NO_COLOR).is_none();
-        let live = terminal && !dumb && env.get(env_vars::CI).is_none() && !quiet && format == Format::Text;
-        Self { format, streams, quiet, verbose, color, live }
+        let plain = env.get(env_vars::CI).is_some() || env.get(env_vars::NO_COLOR).is_some();
+        let live = terminal && !dumb && !plain && !quiet && format == Format::Text;
+        let service = Service::detect(env).filter(|_| streams && !live && !quiet && format == Format::Text);
+        Self { format, streams, quiet, verbose, color, live, service }
+    }
+
+    /// The same, with lines instead of bars where that is asked for.
+    #[must_use]
+    pub fn without_bars(self, asked: bool) -> Self {
+        Self { live: self.live && !asked, ..self }
     }
 }
 
@@ -61,13 +79,15 @@ impl Settings {
 pub struct Printer {
     settings: Settings,
     text: Mutex<text::Text>,
+    bars: Option<Bars>,
     lost: Mutex<Option<std::io::Error>>,
 }
 
 impl Printer {
     /// A printer with `settings`.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, text: Mutex::new(text::Text::new(settings)), lost: Mutex::new(None) }
+        let bars = settings.live.then(|| Bars::new(ProgressDrawTarget::stderr(), true, err));
+        Self { settings, text: Mutex::new(text::Text::new(settings)), bars, lost: Mutex::new(None) }
     }
 
     /// What this printer may do.
@@ -78,6 +98,7 @@ impl Printer {
     /// Shows one event.
     pub fn event(&self, event: &Event) {
         match self.settings.format {
+            Format::Json if matches!(event, Event::Output { .. }) && !self.settings.verbose => {}
             Format::Json => {
                 let Ok(line) = serde_json::to_string(event) else { return };
                 if self.settings.streams {
@@ -87,27 +108,68 @@ impl Printer {
                 }
             }
             Format::Text => {
-                let rendered = self.text.lock().map(|mut text| text.render(event)).unwrap_or_default();
-                err(&rendered);
-            }
-        }
-    }
-
-    /// Shows every problem.
-    pub fn problems(&self, problems: &Problems) {
-        for problem in problems {
-            match self.settings.format {
-                Format::Json => self.event(&Event::Error(ErrorMessage::from(problem))),
-                Format::Text => {
-                    let clear = self.text.lock().map(|mut text| text.clear()).unwrap_or_default();
-                    err(&format!("{clear}{}\n\n", diagnostic::render(problem, self.settings.color)));
+                if let (Event::Finish { .. }, Some(bars)) = (event, &self.bars) {
+                    bars.clear();
+                }
+                // Whoever renders also writes, so that lines of units side by side come whole and in order.
+                let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+                let rendered = text.render(event);
+                self.write(&rendered);
+                if let Some(bars) = &self.bars {
+                    bars.follow(event);
                 }
             }
         }
     }
 
+    /// Shows every problem, and which unit it stopped.
+    pub fn problems(&self, unit: Option<&str>, problems: &Problems) {
+        if self.settings.format == Format::Json {
+            for problem in problems {
+                let message = ErrorMessage { unit: unit.map(str::to_owned), ..ErrorMessage::from(problem) };
+                self.event(&Event::Error(message));
+            }
+            return;
+        }
+        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = text.before_problem(unit);
+        for problem in problems {
+            let rendered = diagnostic::render(problem, self.settings.color);
+            match self.settings.service {
+                Some(service) => {
+                    let lines: Vec<String> = rendered.lines().map(|line| service.harmless(line)).collect();
+                    let _ = write!(shown, "{}\n\n{}", lines.join("\n"), service.annotation(problem));
+                }
+                None => drop(write!(shown, "{rendered}\n\n")),
+            }
+        }
+        self.write(&shown);
+    }
+
+    /// Takes away whatever is redrawn. Nothing is shown after this.
+    pub fn close(&self) {
+        if let Some(bars) = &self.bars {
+            bars.clear();
+        }
+    }
+
+    /// Writes text for people.
+    fn write(&self, text: &str) {
+        match &self.bars {
+            Some(bars) => bars.print(text),
+            None => err(text),
+        }
+    }
+
     /// Writes a result to standard output, exactly as given plus a line end.
     pub fn data(&self, text: &str) {
+        match &self.bars {
+            Some(bars) => bars.aside(|| self.put(text)),
+            None => self.put(text),
+        }
+    }
+
+    fn put(&self, text: &str) {
         let mut stream = std::io::stdout().lock();
         let written = stream.write_all(text.as_bytes()).and_then(|()| stream.write_all(b"\n"));
         match written.and_then(|()| stream.flush()) {

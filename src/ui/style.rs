@@ -33,6 +33,25 @@ pub fn age(span: std::time::Duration) -> String {
     }
 }
 
+/// `text` broken at blanks so that no line has more than `width` characters; further lines begin with `indent`. A word
+/// that is longer stays whole, since paths and commands are there to be copied.
+pub fn wrap(text: &str, width: usize, indent: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let mut current = String::new();
+        for word in line.split_inclusive(' ') {
+            let full = current.chars().count() + word.trim_end().chars().count() > width;
+            if full && !current.trim().is_empty() {
+                lines.push(current.trim_end().to_owned());
+                indent.clone_into(&mut current);
+            }
+            current.push_str(word);
+        }
+        lines.push(current.trim_end().to_owned());
+    }
+    lines.join("\n")
+}
+
 /// Rows as columns, two blanks apart; trailing blanks are left out.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -83,6 +102,14 @@ mod tests {
         assert_eq!(bytes(3 << 19), "1.5 MiB");
         let ages = [5, 60, 7200, 86_400 * 3].map(|seconds| age(std::time::Duration::from_secs(seconds)));
         assert_eq!(ages, ["just now", "1 minute ago", "2 hours ago", "3 days ago"]);
+    }
+
+    #[test]
+    fn long_text_breaks_at_blanks_and_words_stay_whole() {
+        assert_eq!(wrap("one two three", 8, "  "), "one two\n  three");
+        assert_eq!(wrap("short", 8, ""), "short");
+        assert_eq!(wrap("a-very-long-word b", 5, ""), "a-very-long-word\nb");
+        assert_eq!(wrap("  keeps  its blanks\n\nand lines", 40, ""), "  keeps  its blanks\n\nand lines");
     }
 
     #[test]

@@ -30,6 +30,7 @@ impl Said {
         let text = format!("exit {:?}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr);
         let text = text
             .replace(sandbox.root().as_str(), "[ROOT]")
+            .replace(real::cache().as_str(), "[TMP]/cache")
             .replace(env!("CARGO_TARGET_TMPDIR"), "[TMP]")
             .replace(env!("CARGO_MANIFEST_DIR"), "[PROJECT]")
             .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")

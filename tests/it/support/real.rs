@@ -13,7 +13,9 @@ use super::{Said, Sandbox, project};
 
 /// The cache folder shared by these tests.
 pub fn cache() -> Utf8PathBuf {
-    Utf8PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache")
+    // By its real name, since an environment knows the path it was made for.
+    let named = Utf8PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    named.canonicalize_utf8().unwrap_or(named)
 }
 
 /// A sandbox over the shared cache that may use the network as this machine does.
