@@ -10,6 +10,7 @@ use crate::decompress::unpack;
 use crate::diagnostic::{Diagnostic, Problem};
 use crate::entry::{Compression, Entry, Image, Kind, Payload};
 use crate::error::ExtractError;
+use crate::lazy::{Lazy, Scratch};
 use crate::ptx::{self, Ptx};
 use crate::reader::ReadAt;
 use crate::source::{Source, Span};
@@ -96,12 +97,13 @@ pub struct Extractor<R> {
     limits: Limits,
     spent: u64,
     blob: Option<(Payload, Vec<u8>)>,
+    scratch: Scratch,
 }
 
 impl<R: ReadAt> Extractor<R> {
     /// An extractor for the file that `reader` reads.
     pub fn new(reader: R, limits: Limits) -> Self {
-        Self { reader, limits, spent: 0, blob: None }
+        Self { reader, limits, spent: 0, blob: None, scratch: Scratch::default() }
     }
 
     /// The bytes of an image: an ELF file, PTX text without the NUL that ends it, or what else the entry holds.
@@ -162,6 +164,8 @@ impl<R: ReadAt> Extractor<R> {
             let span = source.whole().clip(entry.payload.offset, entry.payload.stored_size);
             let span = span.unwrap_or(Span { start: 0, end: 0 });
             cubin::read(&mut source, out, span, limit)?
+        } else if let Some(cubin) = self.cubin_in_part(entry, out)? {
+            Some(cubin)
         } else {
             let bytes = self.bytes(entry)?;
             let mut source = Source::new(&bytes)?;
@@ -173,6 +177,27 @@ impl<R: ReadAt> Extractor<R> {
             out.report(0, Problem::ArchMismatch { entry: entry.arch.number, cubin: cubin.arch.number });
         }
         Ok(cubin)
+    }
+
+    /// Reads a zstd-packed cubin without unpacking all of it; `None` where that does not work out.
+    fn cubin_in_part(&mut self, entry: &Entry, out: &mut Collector) -> Result<Option<Cubin>, ExtractError> {
+        let payload = &entry.payload;
+        if entry.image.is_some() || payload.compression != Compression::Zstd {
+            return Ok(None);
+        }
+        let packed = self.packed(payload)?;
+        let scratch = std::mem::take(&mut self.scratch);
+        let Some(lazy) = Lazy::new(&packed, payload.uncompressed_size, scratch) else { return Ok(None) };
+        let before = out.diagnostics.len();
+        let mut source = Source::new(&lazy)?;
+        let span = source.whole();
+        // A part that does not unpack is an error of the reader here; unpacking the whole words it better.
+        let read = cubin::read(&mut source, out, span, self.limits.max_payload).ok().flatten();
+        if read.is_none() {
+            out.diagnostics.truncate(before);
+        }
+        self.scratch = lazy.scratch();
+        Ok(read)
     }
 
     /// One image out of a concatenated blob.
@@ -194,6 +219,12 @@ impl<R: ReadAt> Extractor<R> {
         if payload.compression == Compression::None {
             return self.stored(payload, payload.stored_size);
         }
+        let packed = self.packed(payload)?;
+        unpack(&packed, payload.compression, payload.uncompressed_size)
+    }
+
+    /// A packed payload, if unpacking it is within the limits.
+    fn packed(&mut self, payload: &Payload) -> Result<Vec<u8>, ExtractError> {
         let (packed, size) = (u64::from(payload.compressed_size), payload.uncompressed_size);
         if packed > payload.stored_size {
             return Err(ExtractError::Corrupt { reason: "more compressed bytes than stored ones".to_owned() });
@@ -205,7 +236,7 @@ impl<R: ReadAt> Extractor<R> {
         }
         let packed = self.stored(payload, packed)?;
         self.spent += size;
-        unpack(&packed, payload.compression, size)
+        Ok(packed)
     }
 
     /// The first `size` bytes of a payload as they stand in the file.
