@@ -164,13 +164,11 @@ impl<R: ReadAt> Extractor<R> {
             let span = source.whole().clip(entry.payload.offset, entry.payload.stored_size);
             let span = span.unwrap_or(Span { start: 0, end: 0 });
             cubin::read(&mut source, out, span, limit)?
-        } else if let Some(cubin) = self.cubin_in_part(entry, out)? {
-            Some(cubin)
+        } else if entry.image.is_none() {
+            self.packed_cubin(&entry.payload, out)?
         } else {
             let bytes = self.bytes(entry)?;
-            let mut source = Source::new(&bytes)?;
-            let span = source.whole();
-            cubin::read(&mut source, out, span, limit)?
+            whole_cubin(&bytes, out, limit)?
         };
         let cubin = cubin.ok_or(ExtractError::NotACubin)?;
         if cubin.arch.number != entry.arch.number {
@@ -179,25 +177,26 @@ impl<R: ReadAt> Extractor<R> {
         Ok(cubin)
     }
 
-    /// Reads a zstd-packed cubin without unpacking all of it; `None` where that does not work out.
-    fn cubin_in_part(&mut self, entry: &Entry, out: &mut Collector) -> Result<Option<Cubin>, ExtractError> {
-        let payload = &entry.payload;
-        if entry.image.is_some() || payload.compression != Compression::Zstd {
-            return Ok(None);
-        }
+    /// Reads a packed cubin, where possible without unpacking all of it.
+    fn packed_cubin(&mut self, payload: &Payload, out: &mut Collector) -> Result<Option<Cubin>, ExtractError> {
+        let limit = self.limits.max_payload;
         let packed = self.packed(payload)?;
-        let scratch = std::mem::take(&mut self.scratch);
-        let Some(lazy) = Lazy::new(&packed, payload.uncompressed_size, scratch) else { return Ok(None) };
-        let before = out.diagnostics.len();
-        let mut source = Source::new(&lazy)?;
-        let span = source.whole();
-        // A part that does not unpack is an error of the reader here; unpacking the whole words it better.
-        let read = cubin::read(&mut source, out, span, self.limits.max_payload).ok().flatten();
-        if read.is_none() {
-            out.diagnostics.truncate(before);
+        if payload.compression == Compression::Zstd {
+            let scratch = std::mem::take(&mut self.scratch);
+            if let Some(lazy) = Lazy::new(&packed, payload.uncompressed_size, scratch) {
+                let before = out.diagnostics.len();
+                let read = whole_cubin(&lazy, out, limit);
+                self.scratch = lazy.scratch();
+                // A part that does not unpack is an error of the reader here; unpacking the whole words it better.
+                if let Ok(Some(cubin)) = read {
+                    return Ok(Some(cubin));
+                }
+                out.diagnostics.truncate(before);
+            }
         }
-        self.scratch = lazy.scratch();
-        Ok(read)
+        let mut bytes = unpack(&packed, payload.compression, payload.uncompressed_size)?;
+        trim_elf(&mut bytes)?;
+        whole_cubin(&bytes, out, limit)
     }
 
     /// One image out of a concatenated blob.
@@ -256,6 +255,12 @@ impl<R: ReadAt> Extractor<R> {
         }
         Ok(bytes)
     }
+}
+
+fn whole_cubin(reader: &dyn ReadAt, out: &mut Collector, limit: u64) -> Result<Option<Cubin>, ExtractError> {
+    let mut source = Source::new(reader)?;
+    let span = source.whole();
+    Ok(cubin::read(&mut source, out, span, limit)?)
 }
 
 /// Cuts the padding to a multiple of 8 that an ELF stored unpacked may have.

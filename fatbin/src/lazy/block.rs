@@ -11,7 +11,7 @@ use super::huffman;
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 pub(super) const MAX_BLOCK: usize = 128 << 10;
 
-/// Each sequence copies three bytes at least.
+const SHORTEST_COPY: u64 = 3;
 const MAX_SEQUENCES: usize = MAX_BLOCK / 3;
 
 /// Where a block's literals are.
@@ -36,6 +36,8 @@ pub(super) struct Block {
     pub(super) literals: Literals,
     /// How many sequences; 0 if all is literals.
     pub(super) sequences: usize,
+    /// How many sequences the blocks before have.
+    pub(super) before: usize,
     /// The description of its tables and the sequences.
     packed: Range<usize>,
     modes: u8,
@@ -55,6 +57,7 @@ pub(super) fn cut(bytes: &[u8], size: u64) -> Option<Vec<Block>> {
     let mut blocks = Vec::new();
     let mut tree = None;
     let mut sources = [None; 3];
+    let mut sequences = 0;
     loop {
         let head = bytes.get(at..at + 3)?;
         let head = u32::from(head[0]) | u32::from(head[1]) << 8 | u32::from(head[2]) << 16;
@@ -67,13 +70,20 @@ pub(super) fn cut(bytes: &[u8], size: u64) -> Option<Vec<Block>> {
         let range = at..at.checked_add(stored)?;
         let own = bytes.get(range.clone())?;
         at = range.end;
-        let plain = |literals| Block { literals, sequences: 0, packed: 0..0, modes: 0, sources: [0; 3] };
-        blocks.push(match kind {
+        let before = sequences;
+        let plain = |literals| Block { literals, sequences: 0, before, packed: 0..0, modes: 0, sources: [0; 3] };
+        let block = match kind {
             0 => plain(Literals::Raw(range)),
             1 => plain(Literals::Repeated { byte: own[0], count: length }),
             2 => packed(bytes, range, u32::try_from(blocks.len()).ok()?, &mut tree, &mut sources)?,
             _ => return None,
-        });
+        };
+        // Each copies some bytes, so there are no more than the content has room for.
+        sequences += block.sequences;
+        if sequences as u64 > size / SHORTEST_COPY {
+            return None;
+        }
+        blocks.push(Block { before, ..block });
         if last {
             break;
         }
@@ -119,7 +129,7 @@ fn packed(
         _ => return None,
     };
     if sequences == 0 {
-        return (own.len() == 1).then_some(Block { literals, sequences, packed: 0..0, modes: 0, sources: [0; 3] });
+        return (own.len() == 1).then_some(Block { literals, sequences, before: 0, packed: 0..0, modes: 0, sources: [0; 3] });
     }
     let modes = *own.get(used)?;
     if modes & 3 != 0 || sequences > MAX_SEQUENCES || literals.len() > MAX_BLOCK {
@@ -134,6 +144,7 @@ fn packed(
     Some(Block {
         literals,
         sequences,
+        before: 0,
         packed: rest.start + used + 1..rest.end,
         modes,
         sources: [runs, distances, copies],

@@ -44,16 +44,21 @@ impl Huffman {
         }
         weights.push(left.ilog2() as u8 + 1);
         let mut codes = Box::new([(0, 0); 1 << MAX_BITS]);
-        let mut at = 0;
-        // Longer codes come first.
-        for weight in 1..=bits as u8 {
-            for (symbol, _) in weights.iter().enumerate().filter(|(_, own)| **own == weight) {
-                let span = 1usize << (weight - 1);
-                codes.get_mut(at..at + span)?.fill((symbol as u8, bits as u8 + 1 - weight));
-                at += span;
-            }
+        // Longer codes, which are those of lower weight, come first, and equal ones in the order of their symbols.
+        let mut next = [0usize; MAX_BITS as usize + 2];
+        for weight in weights.iter().filter(|weight| **weight > 0) {
+            next[usize::from(*weight) + 1] += 1 << (weight - 1);
         }
-        (at == 1 << bits).then_some(Self { bits, codes })
+        for weight in 1..next.len() {
+            next[weight] += next[weight - 1];
+        }
+        for (symbol, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0) {
+            let at = &mut next[usize::from(*weight)];
+            let span = 1usize << (weight - 1);
+            codes.get_mut(*at..*at + span)?.fill((symbol as u8, bits as u8 + 1 - weight));
+            *at += span;
+        }
+        Some(Self { bits, codes })
     }
 
     /// Decodes `size` literals from one stream, or from four.

@@ -55,6 +55,7 @@ pub(crate) struct Scratch {
     content: Vec<u8>,
     known: known::Known,
     literals: Vec<u8>,
+    raw: Vec<sequences::Raw>,
     tables: [block::Tables; 2],
 }
 

@@ -7,7 +7,7 @@ use super::block::{Block, Literals, MAX_BLOCK};
 use super::huffman::Huffman;
 use super::known::Known;
 use super::sequences::{
-    FIRST_RECENT, Recent, Stream, UNKNOWN_RECENT, distance, each, is_known, measure, measure_two, resolved,
+    FIRST_RECENT, Raw, Recent, Stream, UNKNOWN_RECENT, decode, decode_two, distance, each, is_known, resolved,
 };
 use super::{STRIDE, Scratch};
 
@@ -16,6 +16,9 @@ const STEPS_PER_BYTE: usize = 8;
 
 /// The most sequences that are kept; above, unpacking the whole is better.
 const MAX_KEPT: usize = 4 << 20;
+
+/// Sequences at the end of a block that mostly hold the distances used last.
+const FEW: usize = 32;
 
 /// The most steps that wait for others.
 const MAX_WORK: usize = 1 << 20;
@@ -44,11 +47,37 @@ pub(super) struct Parts<'a> {
     scratch: Scratch,
 }
 
-/// The sequences of one block.
+/// The sequences of one block, as far as they were asked for.
 struct Detail {
     sequences: Vec<Sequence>,
-    /// The distances used last, at its end.
+    end: u32,
+    literal: u32,
+    /// The distances used last, at `end`.
     recent: Recent,
+}
+
+impl Detail {
+    const EMPTY: Self = Self { sequences: Vec::new(), end: 0, literal: 0, recent: UNKNOWN_RECENT };
+
+    /// Goes on until a position, from the start of the block, is covered.
+    fn extend(&mut self, raw: &[Raw], literals: usize, until: u32) -> Option<()> {
+        if self.end > until {
+            return Some(());
+        }
+        for raw in raw.get(self.sequences.len()..)? {
+            let distance = distance(&mut self.recent, raw.value(), raw.run());
+            self.end += raw.run() + raw.copied();
+            self.sequences.push(Sequence { end: self.end, copied: raw.copied(), distance, literal: self.literal });
+            self.literal += raw.run();
+            if self.end > until {
+                return Some(());
+            }
+        }
+        let left = (literals as u32).checked_sub(self.literal).filter(|left| *left > 0)?;
+        self.end += left;
+        self.sequences.push(Sequence { end: self.end, copied: 0, distance: 0, literal: self.literal });
+        (self.end > until).then_some(())
+    }
 }
 
 /// Literals, then a copy of earlier content. The last of a block may have no copy.
@@ -78,6 +107,10 @@ impl<'a> Parts<'a> {
         if content.len() < size {
             // Zeros from the system cost nothing until they are touched.
             content = vec![0; size];
+        }
+        let sequences = blocks.last().map_or(0, |block| block.before + block.sequences);
+        if scratch.raw.len() < sequences {
+            scratch.raw = vec![Raw::default(); sequences];
         }
         let mut known = std::mem::take(&mut scratch.known);
         known.clear(size);
@@ -162,27 +195,27 @@ impl<'a> Parts<'a> {
         (self.front_blocks < self.low || self.starts[self.front_blocks] == self.front).then_some(())
     }
 
-    /// Measures the last one or two blocks whose place is not known.
+    /// Decodes the sequences of the last one or two blocks whose place is not known, and so finds it.
     fn lower(&mut self) -> Option<()> {
-        let index = self.low.checked_sub(1).filter(|index| *index >= self.front_blocks)?;
-        let two = index.checked_sub(1).filter(|before| {
-            *before >= self.front_blocks && self.blocks[*before].sequences > 0 && self.blocks[index].sequences > 0
-        });
-        let [of_index, of_before] = &mut self.scratch.tables;
-        let stream = |tables, bits, index: usize| Stream { tables, bits, count: self.blocks[index].sequences };
-        let (copied, copied_before) = if let Some(before) = two {
-            let bits = of_index.fill(self.bytes, &self.blocks, index)?;
-            let bits_before = of_before.fill(self.bytes, &self.blocks, before)?;
-            let [copied, copied_before] =
-                measure_two(stream(of_index, bits, index), stream(of_before, bits_before, before))?;
-            (copied, Some(copied_before))
-        } else if self.blocks[index].sequences > 0 {
-            let bits = of_index.fill(self.bytes, &self.blocks, index)?;
-            (measure(stream(of_index, bits, index))?, None)
+        let last = self.low.checked_sub(1).filter(|index| *index >= self.front_blocks)?;
+        let packed = |index: &usize| self.blocks[*index].sequences > 0;
+        let two = last.checked_sub(1).filter(|first| *first >= self.front_blocks && packed(first) && packed(&last));
+        let (bytes, blocks) = (self.bytes, &self.blocks);
+        let [tables, others] = &mut self.scratch.tables;
+        let (from, end) = (blocks[two.unwrap_or(last)].before, blocks[last].before + blocks[last].sequences);
+        let raw = self.scratch.raw.get_mut(from..end)?;
+        let copied = if let Some(first) = two {
+            let (bits, bits_of_first) = (tables.fill(bytes, blocks, last)?, others.fill(bytes, blocks, first)?);
+            let (of_first, of_last) = raw.split_at_mut(blocks[first].sequences);
+            let (one, other) = (Stream { tables, bits }, Stream { tables: others, bits: bits_of_first });
+            decode_two(one, other, [of_last, of_first])?.map(Some)
+        } else if packed(&last) {
+            let bits = tables.fill(bytes, blocks, last)?;
+            [Some(decode(Stream { tables, bits }, raw)?), None]
         } else {
-            (0, None)
+            [Some(0), None]
         };
-        for copied in [Some(copied), copied_before].into_iter().flatten() {
+        for copied in copied.into_iter().flatten() {
             let index = self.low - 1;
             self.starts[index] = self.starts[self.low].checked_sub(copied + self.blocks[index].literals.len())?;
             self.low = index;
@@ -199,64 +232,70 @@ impl<'a> Parts<'a> {
         index.checked_sub(1).filter(|index| *index < self.blocks.len())
     }
 
-    /// Sees to it that the sequences of a block are there.
-    fn detail(&mut self, index: usize) -> Option<()> {
-        if self.details[index].is_some() {
-            return Some(());
-        }
+    /// Sees to it that the sequences of a block are there up to a position in it.
+    fn detail(&mut self, index: usize, inside: u32) -> Option<&[Sequence]> {
         let block = &self.blocks[index];
-        self.steps = self.steps.checked_sub(block.sequences)?;
-        self.kept += block.sequences;
-        if self.kept > MAX_KEPT {
-            return None;
-        }
-        let mut sequences = Vec::with_capacity(block.sequences + 1);
-        let mut recent = UNKNOWN_RECENT;
-        let (mut end, mut literal) = (0, 0);
-        if block.sequences > 0 {
-            let bits = self.scratch.tables[0].fill(self.bytes, &self.blocks, index)?;
-            each(&self.scratch.tables[0], bits, block.sequences, |run, copied, value| {
-                let distance = distance(&mut recent, value, run);
-                end += run + copied;
-                sequences.push(Sequence { end, copied, distance, literal });
-                literal += run;
-                (end as usize <= MAX_BLOCK).then_some(())
-            })?;
-        }
-        let left = (block.literals.len() as u32).checked_sub(literal)?;
-        if left > 0 {
-            sequences.push(Sequence { end: end + left, copied: 0, distance: 0, literal });
-        }
-        self.details[index] = Some(Detail { sequences, recent });
-        Some(())
+        let raw = self.scratch.raw.get(block.before..block.before + block.sequences)?;
+        let detail = self.details[index].get_or_insert(Detail::EMPTY);
+        let had = detail.sequences.len();
+        detail.extend(raw, block.literals.len(), inside)?;
+        let new = detail.sequences.len() - had;
+        self.steps = self.steps.checked_sub(new)?;
+        self.kept += new;
+        (self.kept <= MAX_KEPT).then_some(&detail.sequences)
     }
 
     /// The distances used last at the start of a block.
     fn recent_at(&mut self, index: usize) -> Option<Recent> {
+        // Back to where they are known, or to a block that leaves nothing unknown behind.
         let mut first = index;
+        let mut left_behind = Vec::new();
         while self.recent[first].is_none() {
             first = first.checked_sub(1)?;
-            self.detail(first)?;
-            let at_end = self.details[first].as_ref()?.recent;
+            if first < self.low {
+                self.lower()?;
+            }
+            let at_end = self.recent_behind(first)?;
             if at_end.into_iter().all(is_known) {
                 first += 1;
                 self.recent[first] = Some(at_end);
+            } else {
+                left_behind.push(at_end);
             }
         }
-        for index in first..index {
+        for (index, at_end) in (first..).zip(left_behind.into_iter().rev()) {
             let before = self.recent[index]?;
-            let at_end = self.details[index].as_ref()?.recent;
             self.recent[index + 1] = Some(at_end.map(|distance| resolved(distance, before)));
         }
         self.recent[index]
     }
 
+    /// The distances used last at the end of a block, by those at its start.
+    fn recent_behind(&mut self, index: usize) -> Option<Recent> {
+        let block = &self.blocks[index];
+        let raw = self.scratch.raw.get(block.before..block.before + block.sequences)?;
+        // The last few sequences mostly tell.
+        let few = raw.len().saturating_sub(FEW);
+        let behind = |raw: &[Raw]| {
+            let mut recent = UNKNOWN_RECENT;
+            for raw in raw {
+                distance(&mut recent, raw.value(), raw.run());
+            }
+            recent
+        };
+        let recent = behind(&raw[few..]);
+        if few == 0 || recent.into_iter().all(is_known) {
+            return Some(recent);
+        }
+        self.steps = self.steps.checked_sub(raw.len())?;
+        Some(behind(raw))
+    }
+
     /// The block and the sequence of it that hold a position.
     fn sequence(&mut self, at: usize) -> Option<(usize, usize)> {
         let index = self.block_at(at)?;
-        self.detail(index)?;
         let inside = (at - self.starts[index]) as u32;
-        let sequences = &self.details[index].as_ref()?.sequences;
+        let sequences = self.detail(index, inside)?;
         Some((index, sequences.partition_point(|sequence| sequence.end <= inside)))
     }
 
@@ -327,11 +366,13 @@ impl<'a> Parts<'a> {
         let block_start = self.starts[index];
         while at < end {
             self.steps = self.steps.checked_sub(1)?;
-            let sequences = &self.details[index].as_ref()?.sequences;
-            let Some(sequence) = sequences.get(which).copied() else {
+            let inside = at - block_start;
+            if inside >= self.starts[index + 1] - block_start {
                 self.work.push(Step::Need { from: at, end });
                 break;
-            };
+            }
+            let sequences = self.detail(index, inside as u32)?;
+            let sequence = *sequences.get(which)?;
             let start = block_start + which.checked_sub(1).map_or(0, |before| sequences[before].end as usize);
             which += 1;
             let sequence_end = block_start + sequence.end as usize;

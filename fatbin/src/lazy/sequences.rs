@@ -85,28 +85,74 @@ pub(super) fn each(
     cursor.bits.spent().then_some(())
 }
 
-/// How many bytes the sequences of two blocks copy. They take turns, because one alone leaves the processor waiting.
-pub(super) fn measure_two(first: Stream<'_, '_>, second: Stream<'_, '_>) -> Option<[usize; 2]> {
-    let [mut one, mut other] = [first, second].map(|stream| Cursor::new(stream.tables, stream.bits));
-    let both = first.count.min(second.count).saturating_sub(1);
-    let (mut by_one, mut by_other) = (0, 0);
-    for _ in 0..both {
-        by_one += one.step(true).1 as usize;
-        by_other += other.step(true).1 as usize;
+/// A sequence as it stands in the stream, in 64 bits: the value of the distance, the literals, the copied bytes.
+///
+/// Most sequences are only counted, so that none costs more than one store.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Raw(u64);
+
+const LENGTH_BITS: u32 = 17;
+const LENGTH: u32 = (1 << LENGTH_BITS) - 1;
+const SHORTEST: u32 = 3;
+
+impl Raw {
+    #[inline(always)]
+    fn new(run: u32, copied: u32, value: u32) -> Self {
+        let lengths = u64::from(run & LENGTH) << LENGTH_BITS | u64::from((copied - SHORTEST) & LENGTH);
+        Self(u64::from(value) << (2 * LENGTH_BITS) | lengths)
     }
-    by_one += rest(&mut one, first.count - both)?;
-    by_other += rest(&mut other, second.count - both)?;
-    Some([by_one, by_other])
+
+    #[inline(always)]
+    pub(super) fn run(self) -> u32 {
+        (self.0 >> LENGTH_BITS) as u32 & LENGTH
+    }
+
+    #[inline(always)]
+    pub(super) fn copied(self) -> u32 {
+        (self.0 as u32 & LENGTH) + SHORTEST
+    }
+
+    #[inline(always)]
+    pub(super) fn value(self) -> u32 {
+        (self.0 >> (2 * LENGTH_BITS)) as u32
+    }
 }
 
-/// How many bytes the sequences of a block copy.
-pub(super) fn measure(stream: Stream<'_, '_>) -> Option<usize> {
-    rest(&mut Cursor::new(stream.tables, stream.bits), stream.count)
+/// Decodes the sequences of two blocks and gives how many bytes each copies. They take turns, because one alone leaves
+/// the processor waiting.
+pub(super) fn decode_two(one: Stream<'_, '_>, other: Stream<'_, '_>, into: [&mut [Raw]; 2]) -> Option<[usize; 2]> {
+    let both = into[0].len().min(into[1].len()).saturating_sub(1);
+    let [(for_one, rest_of_one), (for_other, rest_of_other)] = into.map(|raw| raw.split_at_mut(both));
+    let [mut one, mut other] = [one, other].map(|stream| Cursor::new(stream.tables, stream.bits));
+    let (mut by_one, mut by_other) = (0, 0);
+    for (for_one, for_other) in for_one.iter_mut().zip(for_other) {
+        let (run, copied, value) = one.step(true);
+        *for_one = Raw::new(run, copied, value);
+        by_one += copied as usize;
+        let (run, copied, value) = other.step(true);
+        *for_other = Raw::new(run, copied, value);
+        by_other += copied as usize;
+    }
+    Some([rest(&mut one, rest_of_one, by_one)?, rest(&mut other, rest_of_other, by_other)?])
 }
 
-fn rest(cursor: &mut Cursor<'_, '_>, count: usize) -> Option<usize> {
-    let copied: usize = (0..count).rev().map(|left| cursor.step(left > 0).1 as usize).sum();
-    (cursor.bits.spent() && copied <= MAX_BLOCK).then_some(copied)
+/// Decodes the sequences of a block and gives how many bytes they copy.
+pub(super) fn decode(stream: Stream<'_, '_>, into: &mut [Raw]) -> Option<usize> {
+    rest(&mut Cursor::new(stream.tables, stream.bits), into, 0)
+}
+
+fn rest(cursor: &mut Cursor<'_, '_>, into: &mut [Raw], before: usize) -> Option<usize> {
+    let (last, into) = into.split_last_mut()?;
+    let mut sum = before;
+    let mut put = |raw: &mut Raw, (run, copied, value)| {
+        *raw = Raw::new(run, copied, value);
+        sum += copied as usize;
+    };
+    for raw in into {
+        put(raw, cursor.step(true));
+    }
+    put(last, cursor.step(false));
+    (cursor.bits.spent() && sum <= MAX_BLOCK).then_some(sum)
 }
 
 /// What is needed to decode a block's sequences.
@@ -114,7 +160,6 @@ fn rest(cursor: &mut Cursor<'_, '_>, count: usize) -> Option<usize> {
 pub(super) struct Stream<'a, 't> {
     pub(super) tables: &'t Tables,
     pub(super) bits: Backward<'a>,
-    pub(super) count: usize,
 }
 
 /// The three distances used last. A distance that is not known yet is one of the three at the start of the block, less
