@@ -24,6 +24,9 @@ pub struct VerifyArgs {
     /// Recipe whose `[verify]` holds; its targets are expected unless `--expect` or `--runs-on` says otherwise
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<String>,
+    /// Target profile of the recipe that is expected
+    #[arg(long, value_name = "NAME", requires = "recipe", conflicts_with = "expect")]
+    pub profile: Option<String>,
     /// Import the modules with this Python: a path, an environment's folder, a program name or a version
     #[arg(long, value_name = "PYTHON")]
     pub python: Option<String>,

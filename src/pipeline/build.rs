@@ -85,6 +85,7 @@ pub fn unit(
         effective: built.effective.to_string(),
         files: verified.files,
         import_output: verified.import_output,
+        gpu_check: verified.gpu_check,
         cuda: unit.toolchain.toolkit.nvcc.to_string(),
         torch: unit.toolchain.torch.version.clone(),
         python: unit.toolchain.python.tag.clone(),

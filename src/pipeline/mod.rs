@@ -8,6 +8,7 @@ pub mod build;
 pub mod detect;
 pub mod env;
 pub mod explain;
+mod gpu_check;
 pub mod judge;
 pub mod load;
 pub mod plan;

@@ -183,7 +183,11 @@ fn placed(problem: Problem, loaded: &Loaded) -> Problem {
     problem.at(Snippet { origin: loaded.origin.clone(), text: loaded.text.clone(), range, label: snippet.label })
 }
 
-fn profile<'a>(loaded: &'a Loaded, name: &str) -> Result<&'a Profile, Problem> {
+/// A target profile of a recipe.
+///
+/// # Errors
+/// The recipe has none of that name.
+pub fn profile<'a>(loaded: &'a Loaded, name: &str) -> Result<&'a Profile, Problem> {
     let profiles = &loaded.recipe.targets.profiles;
     profiles.get(name).ok_or_else(|| {
         let names: Vec<&str> = profiles.keys().map(String::as_str).collect();

@@ -2,13 +2,15 @@
 
 use camino::Utf8Path;
 
-use super::Context;
+use super::{Context, gpu_check};
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::toolchain::Toolchain;
+use crate::plan;
+use crate::probe::gpu;
 use crate::recipe::Recipe;
-use crate::report::FileCoverage;
+use crate::report::{FileCoverage, GpuCheck};
 use crate::verify::found::{self, Depth, Found};
 use crate::verify::outcome::{Finding, Level};
 use crate::verify::site::{self, Site};
@@ -21,6 +23,8 @@ pub struct Verified {
     pub files: Vec<FileCoverage>,
     /// What the import check printed.
     pub import_output: Vec<String>,
+    /// The recipe's check on a GPU, if it has one.
+    pub gpu_check: Option<GpuCheck>,
 }
 
 /// Verifies `wheel` against `requested`, looks at what it links, and imports it with the Python that `checker` gives. It is
@@ -62,7 +66,20 @@ pub fn wheel(
     };
     let import_output = import::run(checker()?, &site, modules, recipe.verify.check.as_deref())
         .map_err(|failure| explained(&interfaces, failure))?;
-    Ok(Verified { files: judgement.files, import_output })
+    let setting = gpu_check::Setting {
+        verify: &recipe.verify,
+        found: &found,
+        python: &toolchain.python.executable,
+        env: plan::of_import(toolchain, context.env),
+        within: Some(within),
+        site: &site,
+        modules,
+    };
+    let gpu_check = match gpu_check::run(setting, || gpu::detect(context.env))? {
+        Some((_, Some(problem))) => return Err(problem.into()),
+        ran => ran.map(|(check, _)| check),
+    };
+    Ok(Verified { files: judgement.files, import_output, gpu_check })
 }
 
 /// What is amiss with the way the files link.

@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::matrix::{self, Axis};
 use super::parse::Document;
-use super::raw::{RawRecipe, RawSource};
+use super::raw::{RawRecipe, RawSource, RawVerify};
 use super::size::ByteSize;
 use super::{Backend, Build, Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Waiver};
 use crate::domain::arch::ArchSet;
@@ -72,7 +72,8 @@ pub fn resolve(
     };
     let source = source.unwrap_or_else(|| Source::Path(".".to_owned()));
     let build = Build { backend, env, clear_env, pass_env, memory_per_job };
-    let verify = Verify { extensions, import, check: raw.verify.check, requires: raw.verify.requires, waivers };
+    let RawVerify { check, gpu_check, requires, .. } = raw.verify;
+    let verify = Verify { extensions, import, check, gpu_check, requires, waivers };
     Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify, matrix })
 }
 

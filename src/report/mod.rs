@@ -10,7 +10,7 @@ use crate::domain::problem::{Problem, Snippet};
 pub mod summary;
 pub mod units;
 
-pub use summary::{FileCoverage, Summary};
+pub use summary::{FileCoverage, GpuCheck, GpuStatus, Summary};
 pub use units::{Ended, Planned, Status};
 
 /// Version of the JSON messages.

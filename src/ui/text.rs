@@ -206,6 +206,10 @@ fn whole(summary: &Summary) -> String {
     ];
     lines.extend(summary.files.iter().map(|file| format!("found      {}", found(file))));
     lines.extend(summary.import_output.iter().map(|line| format!("import     {line}")));
+    if let Some(check) = &summary.gpu_check {
+        lines.push(format!("GPU check  {}", check.headline()));
+        lines.extend(check.output.iter().map(|line| format!("GPU check  {line}")));
+    }
     let digest = summary.wheel_sha256.get(..12).unwrap_or_default();
     lines.push(format!("key        {}", summary.key.get(..12).unwrap_or(&summary.key)));
     lines.push(format!("wheel      {} (sha256 {digest}…)", summary.wheel));

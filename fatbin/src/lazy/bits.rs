@@ -60,16 +60,8 @@ impl<'a> Backward<'a> {
         let raw = last.checked_sub(7).and_then(|at| self.bytes.get(at.cast_unsigned()..)?.first_chunk());
         match raw {
             Some(raw) => u64::from_le_bytes(*raw) << (8 - (self.left & 7)),
-            None => self.short_window(),
+            None => short_window(self.bytes, self.left),
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn short_window(&self) -> u64 {
-        let Ok(left @ 1..) = usize::try_from(self.left) else { return 0 };
-        let bytes = self.bytes.iter().take(left / 8 + 1).rev();
-        bytes.fold(0, |window, byte| window << 8 | u64::from(*byte)) << (64 - left)
     }
 
     #[inline(always)]
@@ -94,6 +86,15 @@ impl<'a> Backward<'a> {
     pub(super) fn spent(&self) -> bool {
         self.left == 0
     }
+}
+
+/// By value, so that the inner loops can keep what they read in registers.
+#[cold]
+#[inline(never)]
+fn short_window(bytes: &[u8], left: isize) -> u64 {
+    let Ok(left @ 1..) = usize::try_from(left) else { return 0 };
+    let bytes = bytes.iter().take(left / 8 + 1).rev();
+    bytes.fold(0, |window, byte| window << 8 | u64::from(*byte)) << (64 - left)
 }
 
 /// The upper `count` bits, at most 32.

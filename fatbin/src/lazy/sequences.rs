@@ -133,15 +133,15 @@ pub(super) fn decode_two(one: Stream<'_, '_>, other: Stream<'_, '_>, into: [&mut
         *for_other = Raw::new(run, copied, value);
         by_other += copied as usize;
     }
-    Some([rest(&mut one, rest_of_one, by_one)?, rest(&mut other, rest_of_other, by_other)?])
+    Some([rest(one, rest_of_one, by_one)?, rest(other, rest_of_other, by_other)?])
 }
 
 /// Decodes the sequences of a block and gives how many bytes they copy.
 pub(super) fn decode(stream: Stream<'_, '_>, into: &mut [Raw]) -> Option<usize> {
-    rest(&mut Cursor::new(stream.tables, stream.bits), into, 0)
+    rest(Cursor::new(stream.tables, stream.bits), into, 0)
 }
 
-fn rest(cursor: &mut Cursor<'_, '_>, into: &mut [Raw], before: usize) -> Option<usize> {
+fn rest(mut cursor: Cursor<'_, '_>, into: &mut [Raw], before: usize) -> Option<usize> {
     let (last, into) = into.split_last_mut()?;
     let mut sum = before;
     let mut put = |raw: &mut Raw, (run, copied, value)| {
