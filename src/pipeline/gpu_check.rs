@@ -97,7 +97,7 @@ mod tests {
             index,
             name: Some((*name).to_owned()),
             uuid: Some(format!("GPU-{index}")),
-            capability: Some(Capability { major: (*major).into(), minor: (*minor).into() }),
+            capability: Some(Capability { major: *major, minor: *minor }),
             source: Method::Nvml,
             confidence: Confidence::High,
             mig: Vec::new(),

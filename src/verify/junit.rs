@@ -152,7 +152,8 @@ mod tests {
             file("a&b.so", vec![Finding::error(Topic::DeviceCode, problem.clone())]),
             file("c.so", vec![Finding::warning(Topic::Abi, problem)]),
         ];
-        let input = Input { file: "x.whl".to_owned(), ok: false, files, import: None, gpu_check: None, findings: Vec::new() };
+        let input =
+            Input { file: "x.whl".to_owned(), ok: false, files, import: None, gpu_check: None, findings: Vec::new() };
         let outcome = Outcome { expected: Some("8.6".to_owned()), inputs: vec![input], ..Outcome::default() }.settled();
         insta::assert_snapshot!(render(&outcome));
     }

@@ -223,7 +223,11 @@ fn a_check_for_a_gpu_is_told_apart_from_the_import() {
     sandbox.file("pkg.toml", recipe);
     let with = ["verify", "ok", "--python", "python3", "--recipe", "pkg.toml"];
     let said = sandbox.run(&with).assert_code(0);
-    assert!(said.stdout.contains("ok: imports\n") && said.stdout.contains("ok: GPU check not run: "), "{}", said.stdout);
+    assert!(
+        said.stdout.contains("ok: imports\n") && said.stdout.contains("ok: GPU check not run: "),
+        "{}",
+        said.stdout
+    );
     let said = sandbox.run(&[&with[..], &["--json", "--junit", "report.xml"]].concat()).assert_code(0);
     let document: Value = serde_json::from_str(&said.stdout).unwrap();
     let input = &document["inputs"][0];

@@ -42,7 +42,7 @@ impl<'a> Forward<'a> {
 pub(super) struct Backward<'a> {
     bytes: &'a [u8],
     /// Bits that are left; negative if more were read than there were.
-    left: isize,
+    left: i64,
 }
 
 impl<'a> Backward<'a> {
@@ -50,14 +50,14 @@ impl<'a> Backward<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Option<Self> {
         let last = *bytes.last().filter(|last| **last != 0)?;
         let mark = bytes.len().checked_mul(8)?.checked_sub(last.leading_zeros() as usize + 1)?;
-        Some(Self { bytes, left: isize::try_from(mark).ok()? })
+        Some(Self { bytes, left: i64::try_from(mark).ok()? })
     }
 
     /// The next 57 bits or more from the top down, zeros where there are none.
     #[inline(always)]
     pub(super) fn window(&self) -> u64 {
         let last = self.left >> 3;
-        let raw = last.checked_sub(7).and_then(|at| self.bytes.get(at.cast_unsigned()..)?.first_chunk());
+        let raw = usize::try_from(last - 7).ok().and_then(|at| self.bytes.get(at..)?.first_chunk());
         match raw {
             Some(raw) => u64::from_le_bytes(*raw) << (8 - (self.left & 7)),
             None => short_window(self.bytes, self.left),
@@ -66,7 +66,7 @@ impl<'a> Backward<'a> {
 
     #[inline(always)]
     pub(super) fn skip(&mut self, count: u32) {
-        self.left -= count as isize;
+        self.left -= i64::from(count);
     }
 
     /// Up to 32 bits.
@@ -91,7 +91,7 @@ impl<'a> Backward<'a> {
 /// By value, so that the inner loops can keep what they read in registers.
 #[cold]
 #[inline(never)]
-fn short_window(bytes: &[u8], left: isize) -> u64 {
+fn short_window(bytes: &[u8], left: i64) -> u64 {
     let Ok(left @ 1..) = usize::try_from(left) else { return 0 };
     let bytes = bytes.iter().take(left / 8 + 1).rev();
     bytes.fold(0, |window, byte| window << 8 | u64::from(*byte)) << (64 - left)

@@ -129,7 +129,14 @@ fn packed(
         _ => return None,
     };
     if sequences == 0 {
-        return (own.len() == 1).then_some(Block { literals, sequences, before: 0, packed: 0..0, modes: 0, sources: [0; 3] });
+        return (own.len() == 1).then_some(Block {
+            literals,
+            sequences,
+            before: 0,
+            packed: 0..0,
+            modes: 0,
+            sources: [0; 3],
+        });
     }
     let modes = *own.get(used)?;
     if modes & 3 != 0 || sequences > MAX_SEQUENCES || literals.len() > MAX_BLOCK {
@@ -211,6 +218,7 @@ impl Tables {
     }
 }
 
+#[expect(clippy::large_enum_variant, reason = "it lives for one call")]
 enum Description {
     Fixed,
     Single(u8),

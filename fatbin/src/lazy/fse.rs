@@ -23,7 +23,7 @@ pub(super) struct State {
 /// How often each symbol comes; -1 is less than once.
 pub(super) struct Counts {
     log: u32,
-    counts: [i16; SYMBOLS],
+    of_symbols: [i16; SYMBOLS],
     length: usize,
 }
 
@@ -31,7 +31,7 @@ impl Counts {
     pub(super) fn fixed(counts: &[i16], log: u32) -> Self {
         let mut own = [0; SYMBOLS];
         own[..counts.len()].copy_from_slice(counts);
-        Self { log, counts: own, length: counts.len() }
+        Self { log, of_symbols: own, length: counts.len() }
     }
 
     /// Reads a description; gives the bytes it took, too.
@@ -75,7 +75,7 @@ impl Counts {
         }
         let fits = remaining == 0 && length <= max_symbol + 1;
         let used = source.used().filter(|_| fits)?;
-        Some((Self { log, counts, length }, used))
+        Some((Self { log, of_symbols: counts, length }, used))
     }
 }
 
@@ -94,7 +94,7 @@ impl Table {
     /// Makes it the table of a distribution, whose symbols stand for codes (smallest value, further bits).
     pub(super) fn fill(&mut self, counts: &Counts, codes: &[(u32, u8)]) -> Option<()> {
         let size = 1usize << counts.log;
-        let symbols = counts.counts.get(..counts.length).filter(|symbols| symbols.len() <= codes.len())?;
+        let symbols = counts.of_symbols.get(..counts.length).filter(|symbols| symbols.len() <= codes.len())?;
         let used = self.states.get_mut(..size)?;
         let mut next = [0u16; SYMBOLS];
         let mut high = size;

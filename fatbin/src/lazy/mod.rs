@@ -79,3 +79,88 @@ impl ReadAt for Lazy<'_> {
         Ok(length)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+    use super::*;
+
+    /// Content like a cubin's: names in front, much that is new in the middle, and an end that repeats pieces of all.
+    fn content(seed: u64, size: usize) -> Vec<u8> {
+        let mut state = seed | 1;
+        let mut below = |bound: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state % bound as u64).unwrap()
+        };
+        let mut content = Vec::with_capacity(size);
+        while content.len() < size {
+            let fresh = content.len() < 64 || content.len() < size * 3 / 4 && below(3) > 0;
+            if fresh {
+                let letters = if below(2) == 0 { 256 } else { 7 };
+                content.extend((0..=below(200)).map(|_| below(letters) as u8));
+            } else if below(8) == 0 {
+                content.resize(content.len() + below(5000), below(3) as u8);
+            } else {
+                let from = below(content.len());
+                let end = (from + 3 + below(300)).min(content.len());
+                content.extend_from_within(from..end);
+            }
+        }
+        content.truncate(size);
+        content
+    }
+
+    /// A frame without a checksum, which the encoder adds where its features say so.
+    fn plain(content: &[u8], level: CompressionLevel) -> Vec<u8> {
+        let mut frame = compress_to_vec(content, level);
+        if frame[4] & 4 != 0 {
+            frame.truncate(frame.len() - 4);
+            frame[4] &= !4;
+        }
+        frame
+    }
+
+    fn lazy(frame: &[u8], size: usize) -> Option<Lazy<'_>> {
+        Lazy::new(frame, size as u64, Scratch::default())
+    }
+
+    #[test]
+    fn parts_equal_the_whole_in_whatever_order_they_are_read() {
+        for (seed, size) in [(1, 100), (2, 70_000), (3, 300_000), (4, 1_500_000), (5, 1_000_003)] {
+            let whole = content(seed, size);
+            for level in [CompressionLevel::Fastest, CompressionLevel::Uncompressed] {
+                let plain = plain(&whole, level);
+                for order in [[0, 9, 5, 1], [9, 8, 7, 0], [5, 9, 0, 3], [9, 0, 9, 2]] {
+                    let lazy = lazy(&plain, size).expect("a usual frame");
+                    for tenth in order {
+                        let at = size * tenth / 10;
+                        let mut part = vec![0; (size - at).min(40_000)];
+                        assert_eq!(lazy.read_at(at as u64, &mut part).unwrap(), part.len());
+                        assert_eq!(part, whole[at..at + part.len()], "{seed}, {tenth} of {order:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_not_sound_gives_an_error_or_bytes_and_ends() {
+        let whole = content(7, 200_000);
+        let plain = plain(&whole, CompressionLevel::Fastest);
+        for flip in (0..plain.len() * 8).step_by(997) {
+            let mut bad = plain.clone();
+            bad[flip / 8] ^= 1 << (flip % 8);
+            let Some(lazy) = lazy(&bad, whole.len()) else { continue };
+            for at in [0, 190_000, 100_000] {
+                let _ = lazy.read_at(at, &mut [0; 9000]);
+            }
+        }
+        for (size, cut) in [(whole.len() - 1, 0), (whole.len() + 1, 0), (whole.len(), 1)] {
+            let read = lazy(&plain[..plain.len() - cut], size).map(|lazy| lazy.read_at(0, &mut vec![0; size]));
+            assert!(read.is_none_or(|read| read.is_err()), "{size} {cut}");
+        }
+    }
+}

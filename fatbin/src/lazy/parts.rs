@@ -95,10 +95,22 @@ struct Sequence {
 
 /// A piece of work: content that must be known, or that is a copy of what is known by then.
 pub(super) enum Step {
-    Need { from: usize, end: usize },
-    Copy { source: usize, to: usize, length: usize },
+    Need {
+        from: usize,
+        end: usize,
+    },
+    Copy {
+        source: usize,
+        to: usize,
+        length: usize,
+    },
     /// Everything from `copy_start` on repeats the `period` bytes before it.
-    Repeat { copy_start: usize, period: usize, to: usize, end: usize },
+    Repeat {
+        copy_start: usize,
+        period: usize,
+        to: usize,
+        end: usize,
+    },
 }
 
 impl<'a> Parts<'a> {
