@@ -18,7 +18,7 @@ pub struct VerifyArgs {
     /// Driver that must start them: 535, 535.161.08, or the CUDA release it is for [default: a new one]
     #[arg(long, value_name = "VERSION", requires = "runs_on")]
     pub driver: Option<String>,
-    /// Archs beyond the expected ones fail, and so does code for a GPU in a part of a file only
+    /// Archs beyond the expected ones fail, and so do code for a GPU in a part of a file only and a file without any
     #[arg(long)]
     pub strict: bool,
     /// Recipe whose `[verify]` holds; its targets are expected unless `--expect` or `--runs-on` says otherwise

@@ -247,7 +247,8 @@ impl Judge<'_> {
         let mut findings: Vec<Finding> = coverage::oddities(file).map(|text| warning(Topic::File, text)).collect();
         let waivers = coverage::waivers(&self.verify, file);
         if let Some(expected) = &self.expected {
-            findings.extend(coverage::lack(&self.verify, expected, file, all).map(of_lack));
+            let lack = coverage::lack(&self.verify, expected, file, all);
+            findings.extend(lack.map(|lack| of_lack(self.strictly(lack, file, &format!("wanted {expected}")))));
             if self.question.strict {
                 let extra = coverage::extra(file, expected);
                 findings.extend(extra.map(|problem| Finding::error(Topic::DeviceCode, problem)));
@@ -268,7 +269,8 @@ impl Judge<'_> {
             let names: Vec<&str> = stuck.map(|fate| fate.gpu.as_str()).collect();
             if self.expected.is_none() {
                 let wanted = format!("wanted some for {}", names.join(", "));
-                findings.push(of_lack(coverage::without_code(&self.verify, &wanted, file, all)));
+                let lack = coverage::without_code(&self.verify, &wanted, file, all);
+                findings.push(of_lack(self.strictly(lack, file, &wanted)));
             }
         } else {
             findings.extend(stuck.map(|fate| Finding::error(Topic::Gpu, fate::refusal(file, fate))));
@@ -300,6 +302,16 @@ impl Judge<'_> {
             gpus,
             abi: None,
             findings,
+        }
+    }
+
+    /// With `--strict`, a file without device code fails even beside others that have some.
+    fn strictly(&self, lack: Lack, file: &Found, wanted: &str) -> Lack {
+        match lack {
+            Lack::Warning(_) if self.question.strict && file.archs.is_empty() => {
+                Lack::Problem(coverage::no_code(file, wanted))
+            }
+            lack => lack,
         }
     }
 

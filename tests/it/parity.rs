@@ -168,7 +168,7 @@ fn cubins_read_in_parts_equal_cubins_read_whole() {
             .filter(|entry| entry.kind == fatbin::Kind::Elf && entry.payload.compression == fatbin::Compression::Zstd);
         // Large libraries hold thousands; unpacking all of them takes a minute without optimisation.
         let zstd: Vec<_> = zstd.collect();
-        for entry in zstd.iter().step_by(zstd.len() / 40 + 1) {
+        for entry in zstd.iter().step_by(zstd.len() / 15 + 1) {
             let mut extractor = fatbin::Extractor::new(file.file(), fatbin::Limits::default());
             let in_parts = extractor.inspect(entry).unwrap_or_else(|error| panic!("{library}: {error}"));
             let whole = extractor.bytes(entry).unwrap();

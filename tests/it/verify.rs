@@ -242,3 +242,21 @@ fn a_check_for_a_gpu_is_told_apart_from_the_import() {
     let said = sandbox.run(&[&with[..], &["--profile", "prd"]].concat()).assert_code(2);
     assert!(said.stderr.contains("did you mean `prod`?"), "{}", said.stderr);
 }
+
+#[test]
+fn an_empty_file_beside_a_full_one_fails_when_strict() {
+    let sandbox = Sandbox::new();
+    let library = |images: &[&[&str]]| {
+        let path = sandbox.work().join("made.so");
+        fs_err::read(Library { fatbins: images, ..Library::default() }.write(&path)).unwrap()
+    };
+    let (full, empty) = (library(&[&["sm_90"]]), library(&[]));
+    wheel(&sandbox.work().join("p-1-cp311-cp311-linux_x86_64.whl"), &[("p/_a.so", &full), ("p/_b.so", &empty)]);
+    for wanted in [["--expect", "9.0"], ["--runs-on", "H100"]] {
+        let args = [&["verify", "p-1-cp311-cp311-linux_x86_64.whl"][..], &wanted].concat();
+        let said = sandbox.run(&args).assert_code(0);
+        assert!(said.stderr.contains("_b.so holds no device code"), "{}", said.stderr);
+        let said = sandbox.run(&[&args[..], &["--strict"]].concat()).assert_code(14);
+        assert!(said.stderr.contains("error[cuwright::verify::no_device_code]"), "{}", said.stderr);
+    }
+}
