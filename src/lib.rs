@@ -9,13 +9,14 @@
 //! (Recipe, Toolchain, ArchSet) ─preflight→ ok | every violated constraint, each with its mend
 //! (Recipe, Toolchain, ArchSet, Env) ─plan→ environment, jobs, command     ─key→ KeyInputs → Key
 //! Key ─artifact cache→ wheel, or:  build → wheel ─verify (device code, import)→ ok → cache → `dist/`
+//! a log, of a failed build or from elsewhere ─diagnose (rules as data)→ cause, evidence, mend
 //! ```
 //!
 //! # Layers
 //!
 //! | modules | may use |
 //! |---|---|
-//! | pure, in this order: `domain` `recipe` `compat` `targets` `preflight` `plan` `key` `report` | what stands left of it |
+//! | pure, in this order: `domain` `recipe` `compat` `targets` `preflight` `plan` `key` `diagnose` `report` | what stands left of it |
 //! | `emit`: an environment in the formats of others | `domain` |
 //! | `sys`: environment, processes, files, network, clock | `domain` |
 //! | effects: `probe` `provision` `source` `build` `verify` | the pure line and `sys`, never one another |

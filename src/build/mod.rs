@@ -3,7 +3,6 @@
 //! Invariant: the source tree given by the user is never written to; a build folder belongs to one key and is made
 //! anew for every build, so stale objects cannot mix. What the wheel holds is not judged here (`verify` does).
 
-pub mod cause;
 pub mod folder;
 pub mod ninja;
 pub mod patch;

@@ -7,8 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::artifact::{Artifacts, Cached};
 use super::budget::Seat;
 use super::prepare::Prepared;
-use super::{Context, verify};
-use crate::build::cause::Finder;
+use super::{Context, explain, verify};
 use crate::build::folder::{self, BuildFolder};
 use crate::build::ninja;
 use crate::build::run::{self, Ending, Happening, RunError};
@@ -224,7 +223,7 @@ fn compile(
     match ending {
         Ending::Interrupted => return Err(interrupted(folder).into()),
         Ending::Exited(status) if !status.success() => {
-            return Err(failed(status, &folder.log, &watcher.cause).into());
+            return Err(failed(context, unit, jobs, status, &folder.log).into());
         }
         Ending::Exited(_) => {}
     }
@@ -248,25 +247,25 @@ fn not_run(error: &RunError, program: &str) -> Problem {
     Problem::new("cuwright::build::not_run", Exit::Build, "the build could not be run").why(why).help(help)
 }
 
-/// The first line that names an error, and what stood around it: the last line of such a log is only an echo.
-fn failed(status: std::process::ExitStatus, log: &Utf8Path, cause: &Finder) -> Problem {
-    let problem = Problem::new("cuwright::build::failed", Exit::Build, format!("setup.py failed ({status})"));
-    let log = format!("the whole log is {log}");
-    match cause.text() {
-        Some(text) => {
-            problem.why(text).why(log).help("mend the first error above; the ones after it often follow from it")
-        }
-        None => problem
-            .why("it printed nothing")
-            .why(log)
-            .help("run the project's own `setup.py bdist_wheel` in a debugger"),
+/// What the log says about the failure: told as a value, and as the last words of the run.
+fn failed(
+    context: &Context<'_>,
+    unit: &Prepared,
+    jobs: u32,
+    status: std::process::ExitStatus,
+    log: &Utf8Path,
+) -> Problem {
+    let found = explain::build(unit, jobs, log);
+    let problem = explain::problem(status, log, found.as_ref());
+    if let Some(diagnosis) = found {
+        (context.tell)(Event::Diagnosis { unit: unit.recipe.name.clone(), diagnosis: Box::new(diagnosis) });
     }
+    problem
 }
 
 struct Watcher<'a> {
     context: &'a Context<'a>,
     unit: &'a str,
-    cause: Finder,
     effective: ArchSet,
     done: u32,
     total: u32,
@@ -276,8 +275,7 @@ struct Watcher<'a> {
 
 impl<'a> Watcher<'a> {
     fn new(context: &'a Context<'a>, unit: &'a str) -> Self {
-        let (cause, effective) = (Finder::default(), ArchSet::new());
-        Self { context, unit, cause, effective, done: 0, total: 0, seconds: 0, memory: 0 }
+        Self { context, unit, effective: ArchSet::new(), done: 0, total: 0, seconds: 0, memory: 0 }
     }
 
     fn see(&mut self, happening: &Happening<'_>) {
@@ -285,7 +283,6 @@ impl<'a> Watcher<'a> {
             Happening::Line(line) => {
                 (self.context.tell)(Event::Output { unit: self.unit.to_owned(), line: (*line).to_owned() });
                 self.read(line);
-                self.cause.see(line);
             }
             Happening::Tick { seconds, oldest, memory } => {
                 (self.seconds, self.memory) = (*seconds, *memory);

@@ -37,7 +37,7 @@ impl Text {
     pub(super) fn render(&mut self, event: &Event) -> String {
         let Settings { quiet, verbose, .. } = self.settings;
         match event {
-            Event::Start { .. } | Event::Error(_) => String::new(),
+            Event::Start { .. } | Event::Error(_) | Event::Diagnosis { .. } => String::new(),
             Event::Warning { unit, text } => self.line("warning", WARN, unit.as_deref(), text),
             Event::Units { units } => self.units(units),
             Event::Unit(ended) => {

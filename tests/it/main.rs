@@ -14,6 +14,7 @@ mod cli;
 mod consumers;
 mod detect;
 mod env;
+mod explain;
 mod inspect;
 mod launch;
 mod parity;
