@@ -208,7 +208,8 @@ fn compile(
     unit.source.copy_to(&folder.source)?;
     unit.apply_patches(context, &folder.source)?;
     // One limit holds for all units of a run.
-    let jobs = seat.take(unit.jobs.count, unit.recipe.build.memory_per_job).ok_or_else(|| interrupted(folder))?;
+    let each = plan::jobs::memory(&unit.recipe, context.env);
+    let jobs = seat.take(unit.jobs.count, each).ok_or_else(|| interrupted(folder))?;
     let environment = unit.environment.with_jobs(jobs);
     let spec = plan::setup_py(&unit.toolchain, &environment, &folder.source, &folder.dist);
     let shared = if jobs < unit.jobs.count { format!("{jobs} of ") } else { String::new() };
