@@ -37,6 +37,8 @@
 //!
 //! * A build environment is one folder per *set of requirements* (torch, toolkit and what a recipe needs), hard-linked
 //!   from uv's cache. It is used in place after a marker is written, since virtual environments do not move.
+//! * What an environment with torch lacks for a build is a folder of the same kind, without torch, in front of
+//!   `PYTHONPATH`: the environment itself is never written to.
 //! * `ErrorMessage` and [`domain::problem::Problem`] carry what, why and the mend; there is no error enum per stage, as
 //!   nothing but a person ever reads them. Libraries (`fatbin`, `cache`) have typed errors.
 //! * `plan` on a machine without the toolchain says what would be provisioned and installs nothing; the key is known

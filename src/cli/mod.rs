@@ -4,6 +4,7 @@ pub mod arch;
 pub mod build;
 pub mod cache;
 pub mod detect;
+pub mod doctor;
 pub mod env;
 pub mod explain;
 pub mod inspect;
@@ -81,6 +82,8 @@ pub enum Command {
     Plan(build::PlanArgs),
     /// The GPUs of this machine, and how each is known
     Detect(detect::DetectArgs),
+    /// One page about this machine: what is here for building, and what is in the way
+    Doctor(doctor::DoctorArgs),
     /// Read, check, translate and explain a list of archs
     Arch(arch::ArchArgs),
     /// The environment of a build, for a shell, a container or a CI job
@@ -109,6 +112,7 @@ impl Command {
             Self::Build(_) => "build",
             Self::Plan(_) => "plan",
             Self::Detect(_) => "detect",
+            Self::Doctor(_) => "doctor",
             Self::Arch(_) => "arch",
             Self::Env(_) => "env",
             Self::Inspect(_) => "inspect",

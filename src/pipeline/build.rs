@@ -207,7 +207,8 @@ fn compile(
     unit.source.copy_to(&folder.source)?;
     unit.apply_patches(context, &folder.source)?;
     // One limit holds for all units of a run.
-    let jobs = seat.take(unit.jobs.count, unit.recipe.build.memory_per_job).ok_or_else(|| interrupted(folder))?;
+    let each = plan::jobs::memory(&unit.recipe, context.env);
+    let jobs = seat.take(unit.jobs.count, each).ok_or_else(|| interrupted(folder))?;
     let environment = unit.environment.with_jobs(jobs);
     let spec = plan::setup_py(&unit.toolchain, &environment, &folder.source, &folder.dist);
     let shared = if jobs < unit.jobs.count { format!("{jobs} of ") } else { String::new() };
@@ -255,7 +256,7 @@ fn failed(
     status: std::process::ExitStatus,
     log: &Utf8Path,
 ) -> Problem {
-    let found = explain::build(unit, jobs, log);
+    let found = explain::build(unit, jobs, log, context.env);
     let problem = explain::problem(status, log, found.as_ref());
     if let Some(diagnosis) = found {
         (context.tell)(Event::Diagnosis { unit: unit.recipe.name.clone(), diagnosis: Box::new(diagnosis) });

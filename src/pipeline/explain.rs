@@ -68,7 +68,7 @@ pub fn facts(told: &Told<'_>, here: bool, env: &Env) -> Result<Facts, Problems> 
 /// What this machine is; toolkits and Pythons are left out, since which of them was used is not known.
 fn of_machine(facts: &mut Facts, env: &Env) {
     let by = "this machine";
-    of_cores(facts, by);
+    of_cores(facts, by, env);
     let found = gpu::detect(env);
     if let Some((device, capability)) = found.usable().next() {
         facts.give("gpu_arch", capability.to_string(), by);
@@ -78,9 +78,9 @@ fn of_machine(facts: &mut Facts, env: &Env) {
     }
 }
 
-fn of_cores(facts: &mut Facts, by: &str) {
+fn of_cores(facts: &mut Facts, by: &str, env: &Env) {
     facts.give("cores", machine::cores().to_string(), by);
-    if let Some(bytes) = machine::available_memory() {
+    if let Some(bytes) = machine::available_memory(env) {
         facts.give("memory_free_gib", (bytes >> 30).to_string(), by);
     }
 }
@@ -112,7 +112,7 @@ pub fn standard_input(facts: &Facts) -> Result<Diagnosis, Problem> {
 }
 
 /// The diagnosis of our own failed build, whose facts are known.
-pub fn build(unit: &Prepared, jobs: u32, log: &Utf8Path) -> Option<Diagnosis> {
+pub fn build(unit: &Prepared, jobs: u32, log: &Utf8Path, env: &Env) -> Option<Diagnosis> {
     let mut facts = Facts::default();
     let by = "this build";
     facts.give("our_build", unit.recipe.name.as_str(), by);
@@ -125,7 +125,7 @@ pub fn build(unit: &Prepared, jobs: u32, log: &Utf8Path) -> Option<Diagnosis> {
     if chain.host.family == crate::domain::toolchain::HostFamily::Gcc {
         facts.give("gcc", chain.host.version.as_str(), by);
     }
-    of_cores(&mut facts, "this machine");
+    of_cores(&mut facts, "this machine", env);
     facts.give("jobs", jobs.to_string(), by);
     for (arch, _) in unit.archs.iter() {
         facts.give("archs", arch.to_string(), by);

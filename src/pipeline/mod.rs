@@ -6,6 +6,7 @@ pub mod artifact;
 pub mod budget;
 pub mod build;
 pub mod detect;
+pub mod doctor;
 pub mod env;
 pub mod explain;
 mod gpu_check;
@@ -13,6 +14,7 @@ pub mod judge;
 pub mod load;
 pub mod plan;
 pub mod prepare;
+mod site;
 pub mod source;
 pub mod toolchain;
 pub mod units;
@@ -38,6 +40,8 @@ pub struct Request {
     pub torch: Option<String>,
     /// `--python`.
     pub python: Option<String>,
+    /// `--cc`.
+    pub cc: Option<String>,
     /// `-j`.
     pub jobs: Option<u32>,
     /// `--offline`.

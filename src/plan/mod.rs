@@ -4,11 +4,13 @@
 //! that are named below, in the recipe, or set by us; everything else is left behind.
 
 pub mod environment;
+pub mod inherited;
 pub mod jobs;
 
 use camino::Utf8Path;
 
 pub use self::environment::{ARCH_VARIABLES, Environment, environment, of_import, of_toolchain};
+pub use self::inherited::{Fate, Inherited, inherited};
 pub use self::jobs::{Jobs, jobs};
 use crate::domain::command::CommandSpec;
 use crate::domain::toolchain::Toolchain;
