@@ -64,8 +64,9 @@ static MARK: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Marks of a lesser matter in a line that also says "error".
-static LESSER: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\bwarning\b|^note:|^W\d{4} |: note:|\b0 errors?\b|^-- |deprecated|deprecation").ok());
+static LESSER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\bwarning\b|^note:|^W\d{4} |: note:|\b0 errors?\b|^-- |deprecated|deprecation").ok()
+});
 
 /// Whether a line marks an error.
 pub(super) fn is_error(line: &Line) -> bool {
