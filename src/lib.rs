@@ -8,7 +8,7 @@
 //! Request + ArchSet ─pipeline::toolchain::choose→ Toolchain     source ─source→ tree and its digest
 //! (Recipe, Toolchain, ArchSet) ─preflight→ ok | every violated constraint, each with its mend
 //! (Recipe, Toolchain, ArchSet, Env) ─plan→ environment, jobs, command     ─key→ KeyInputs → Key
-//! Key ─artifact cache→ wheel, or:  build → wheel ─verify (device code, import)→ ok → cache → `dist/`
+//! Key ─artifact cache→ wheel, or:  build, through the launcher → wheel ─verify (device code, import)→ ok → cache → `dist/`
 //! a log, of a failed build or from elsewhere ─diagnose (rules as data)→ cause, evidence, mend
 //! ```
 //!
@@ -19,7 +19,7 @@
 //! | pure, in this order: `domain` `recipe` `compat` `targets` `preflight` `plan` `key` `diagnose` `report` | what stands left of it |
 //! | `emit`: an environment in the formats of others | `domain` |
 //! | `sys`: environment, processes, files, network, clock | `domain` |
-//! | effects: `probe` `provision` `source` `build` `verify` | the pure line and `sys`, never one another |
+//! | effects: `probe` `provision` `source` `launcher` `build` `verify` | the pure line and `sys`, never one another |
 //! | `pipeline` joins effects for one unit | all above |
 //! | `ui` prints, `cli` is the command line as values, `commands` wires | all above |
 //!
@@ -53,6 +53,7 @@ pub mod diagnose;
 pub mod domain;
 pub mod emit;
 pub mod key;
+pub mod launcher;
 pub mod pipeline;
 pub mod plan;
 pub mod preflight;

@@ -35,10 +35,6 @@ pub enum Happening<'a> {
     Tick {
         /// Seconds since the start.
         seconds: u64,
-        /// The source that a compiler has worked on longest, with its seconds.
-        oldest: Option<(String, u64)>,
-        /// Memory of all processes of the build, in bytes.
-        memory: u64,
     },
 }
 
@@ -130,9 +126,7 @@ async fn drive(
                     stop(group, folder, &mut child, &mut asked).await;
                     break Some(Ending::Interrupted);
                 }
-                let members = processes::working_in(folder);
-                let memory = members.iter().map(|process| process.memory).sum();
-                tell(Happening::Tick { seconds: watch.elapsed().as_secs(), oldest: oldest_source(&members), memory });
+                tell(Happening::Tick { seconds: watch.elapsed().as_secs() });
             }
         }
     };
@@ -148,6 +142,10 @@ async fn drive(
         None => child.wait().await.map_err(RunError::System)?,
     };
     kill(group, rustix::process::Signal::KILL);
+    if !status.success() {
+        // ninja gives each compiler a group of its own, and one that was killed leaves them behind.
+        processes::kill_working_in(folder);
+    }
     Ok((Ending::Exited(status), elapsed))
 }
 
@@ -155,6 +153,13 @@ fn text(line: &[u8]) -> std::borrow::Cow<'_, str> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     String::from_utf8_lossy(line)
+}
+
+/// What goes on in a build's folder: the source that a compiler has worked on longest, with its seconds, and the memory
+/// of all its processes in bytes.
+pub fn look(folder: &Utf8Path) -> (Option<(String, u64)>, u64) {
+    let members = processes::working_in(folder);
+    (oldest_source(&members), members.iter().map(|process| process.memory).sum())
 }
 
 /// The source that some compiler among these has worked on longest, with its age in seconds.

@@ -20,6 +20,12 @@ pub struct BuildArgs {
     /// Build even if the cache holds the artifact, and leave the cache alone
     #[arg(long)]
     pub no_cache: bool,
+    /// Run compilers as they come, without the launcher that admits them by cores and memory
+    #[arg(long, conflicts_with = "timings")]
+    pub no_launcher: bool,
+    /// Write how long each compiler took, as a page and a trace [default file: NAME-timings.html in the output folder]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub timings: Option<Utf8PathBuf>,
     /// Begin further units after one has failed; without it, those that run go on and no other begins
     #[arg(long)]
     pub keep_going: bool,

@@ -6,6 +6,7 @@ use super::World;
 use crate::cli::build::{BuildArgs, Choice, PlanArgs};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
+use crate::pipeline::launch::Launcher;
 use crate::pipeline::load::{self, Loaded};
 use crate::pipeline::units::{self, Options, Units};
 use crate::pipeline::{self, Context, Request};
@@ -16,7 +17,12 @@ pub(super) fn build(args: &BuildArgs, world: &World<'_>) -> Result<Exit, Problem
     let tell = |event: Event| world.printer.event(&event);
     let context = Context { env: world.env, cache_root: &cache_root, tell: &tell };
     let out = world.env.absolute(&args.out);
-    let request = request(&args.choice, args.matrix, out, args.no_cache)?;
+    let page = |file: &Utf8PathBuf| if file.as_str().is_empty() { file.clone() } else { world.env.absolute(file) };
+    let request = Request {
+        no_launcher: args.no_launcher,
+        timings: args.timings.as_ref().map(page),
+        ..request(&args.choice, args.matrix, out, args.no_cache)?
+    };
     let (recipes, unread) = load_all(&args.choice, world);
     let mut worst = Exit::Ok;
     if let Err(problems) = unread {
@@ -31,10 +37,11 @@ pub(super) fn build(args: &BuildArgs, world: &World<'_>) -> Result<Exit, Problem
     for text in &found.warnings {
         tell(Event::Warning { unit: None, text: text.clone() });
     }
+    let launcher = Launcher::new(&request);
     tell(Event::Units { units: found.planned() });
     let options = Options { jobs: args.choice.jobs, keep_going: args.keep_going };
     let failed = |unit: &str, problems: &Problems| world.printer.problems(Some(unit), problems);
-    let outcome = units::run(&context, &found.units, options, &failed);
+    let outcome = units::run(&context, &found.units, options, &launcher, &failed);
     if let Some(problems) = &outcome.interrupted {
         world.printer.problems(None, problems);
     }

@@ -88,6 +88,13 @@ impl Seat<'_> {
         }
     }
 
+    /// The number of jobs that [`Seat::take`] would give now, or 1, without taking any: somebody else holds the limit.
+    pub fn pass(&mut self, most: u32, each: ByteSize) -> u32 {
+        let jobs = share(*self.budget.lock(), most, each.0).unwrap_or(1);
+        self.leave();
+        jobs
+    }
+
     /// Gives everything back: this unit compiles nothing, or nothing more.
     pub fn leave(&mut self) {
         if std::mem::replace(&mut self.left, true) {

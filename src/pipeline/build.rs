@@ -6,16 +6,17 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::artifact::{Artifacts, Cached};
 use super::budget::Seat;
+use super::launch::{self, Launcher, Placed};
 use super::prepare::Prepared;
-use super::{Context, explain, verify};
+use super::watch::{self, Watcher};
+use super::{Context, Request, explain, verify};
 use crate::build::folder::{self, BuildFolder};
-use crate::build::ninja;
-use crate::build::run::{self, Ending, Happening, RunError};
-use crate::domain::arch::{ArchSet, effective_archs_of_line};
+use crate::build::run::{self, Ending, RunError};
+use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::plan;
-use crate::report::{Event, Stage, Summary};
+use crate::report::{EffectiveSources, Event, Stage, Summary};
 use crate::sys::signals::{self, Deferred};
 use crate::sys::{clock, files};
 use crate::verify::import::Checker;
@@ -30,10 +31,11 @@ const KEPT: Duration = Duration::from_hours(24);
 pub fn unit(
     context: &Context<'_>,
     unit: &Prepared,
-    out: &Utf8Path,
-    no_cache: bool,
+    request: &Request,
+    launcher: &Launcher,
     seat: &mut Seat<'_>,
 ) -> Result<Summary, Problems> {
+    let (out, no_cache) = (request.out.as_path(), request.no_cache);
     check_out(out)?;
     let artifacts = Artifacts::open(context, &unit.recipe.name);
     let name = unit.recipe.name.as_str();
@@ -58,7 +60,7 @@ pub fn unit(
         context.stage(name, Stage::Cache, format!("miss {}{why}", unit.key.short()));
     }
     sweep(context, &artifacts);
-    let built = compile(context, unit, &folder, seat).inspect_err(|_| {
+    let built = compile(context, unit, request, &folder, launcher, seat).inspect_err(|_| {
         // Nothing half-made stays behind; the log tells how far it was.
         let _ = folder.remove();
     })?;
@@ -82,6 +84,8 @@ pub fn unit(
         wheel_sha256: files::sha256_file(&built.wheel).map_err(|error| not_written(&built.wheel, &error))?,
         requested: unit.archs.to_string(),
         effective: built.effective.to_string(),
+        effective_sources: built.sources,
+        ran_again: built.ran_again,
         files: verified.files,
         import_output: verified.import_output,
         gpu_check: verified.gpu_check,
@@ -184,6 +188,8 @@ fn keep_failed(problems: &Problems, folder: &BuildFolder) -> Problems {
 struct Built {
     wheel: Utf8PathBuf,
     effective: ArchSet,
+    sources: Vec<EffectiveSources>,
+    ran_again: Vec<String>,
     seconds: u64,
     checker: Option<Checker>,
 }
@@ -195,7 +201,9 @@ fn start_checker(context: &Context<'_>, unit: &Prepared, within: &Utf8Path) -> R
 fn compile(
     context: &Context<'_>,
     unit: &Prepared,
+    request: &Request,
     folder: &BuildFolder,
+    launcher: &Launcher,
     seat: &mut Seat<'_>,
 ) -> Result<Built, Problems> {
     let name = unit.recipe.name.as_str();
@@ -206,27 +214,41 @@ fn compile(
     }
     unit.source.copy_to(&folder.source)?;
     unit.apply_patches(context, &folder.source)?;
-    // One limit holds for all units of a run.
+    let placed = launcher.place(context, unit, &folder.root, &folder.source);
     let each = plan::jobs::memory(&unit.recipe, context.env);
-    let jobs = seat.take(unit.jobs.count, each).ok_or_else(|| interrupted(folder))?;
+    // One limit holds for all units of a run: the coordinator's, call by call, else this one, unit by unit.
+    let jobs = match &placed {
+        Some(_) => Some(seat.pass(unit.jobs.count, each)),
+        None => seat.take(unit.jobs.count, each),
+    };
+    let jobs = jobs.ok_or_else(|| interrupted(folder))?;
     let environment = unit.environment.with_jobs(jobs);
     let spec = plan::setup_py(&unit.toolchain, &environment, &folder.source, &folder.dist);
-    let shared = if jobs < unit.jobs.count { format!("{jobs} of ") } else { String::new() };
+    let spec = placed.as_ref().map_or_else(|| spec.clone(), |placed| placed.wrap(&spec));
+    let shared = if placed.is_none() && jobs < unit.jobs.count { format!("{jobs} of ") } else { String::new() };
     context.stage(name, Stage::Build, format!("{shared}{}; log {}", unit.jobs.why, folder.log));
-    let mut watcher = Watcher::new(context, name);
+    let status = || placed.as_ref().map(Placed::status);
+    let mut watcher = Watcher::new(context, name, &folder.root, &status);
     // Importing torch takes seconds. At a low priority it fits into what the compilers leave.
     let checker = start_checker(context, unit, &folder.root).ok();
-    let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| {
-        watcher.see(&happening);
-    })
-    .map_err(|error| not_run(&error, &spec.program))?;
+    let ran = run::run(&spec, &folder.root, &folder.log, |happening| watcher.see(&happening));
     seat.leave();
+    let seen = watcher.seen();
+    let timeline = placed.map(|placed| placed.finish(context, name)).unwrap_or_default();
+    launch::write_timings(context, name, request, &timeline);
+    let (ending, elapsed) = ran.map_err(|error| not_run(&error, &spec.program))?;
     match ending {
         Ending::Interrupted => return Err(interrupted(folder).into()),
         Ending::Exited(status) if !status.success() => {
-            return Err(failed(context, unit, jobs, status, &folder.log).into());
+            let starved = launch::starved(&timeline, &folder.log, context.env);
+            return Err(starved.unwrap_or_else(|| failed(context, unit, jobs, status, &folder.log)).into());
         }
         Ending::Exited(_) => {}
+    }
+    let (asked, sources) = launch::effective(&timeline);
+    let effective = if asked.is_empty() { seen.effective.clone() } else { asked };
+    if let Some(warning) = watch::other_archs(&unit.archs, &sources, &seen) {
+        context.warn(name, warning);
     }
     let wheel = folder.wheel().map_err(|(message, why)| {
         Problem::new("cuwright::build::no_wheel", Exit::Build, message)
@@ -234,7 +256,8 @@ fn compile(
             .why(format!("the log is {}", folder.log))
             .help("run the project's own `setup.py bdist_wheel` and see what it writes to `--dist-dir`")
     })?;
-    Ok(Built { wheel, effective: watcher.effective, seconds: elapsed.as_secs(), checker })
+    let ran_again = launch::ran_again(&timeline);
+    Ok(Built { wheel, effective, sources, ran_again, seconds: elapsed.as_secs(), checker })
 }
 
 fn not_run(error: &RunError, program: &str) -> Problem {
@@ -262,59 +285,4 @@ fn failed(
         (context.tell)(Event::Diagnosis { unit: unit.recipe.name.clone(), diagnosis: Box::new(diagnosis) });
     }
     problem
-}
-
-struct Watcher<'a> {
-    context: &'a Context<'a>,
-    unit: &'a str,
-    effective: ArchSet,
-    done: u32,
-    total: u32,
-    seconds: u64,
-    memory: u64,
-}
-
-impl<'a> Watcher<'a> {
-    fn new(context: &'a Context<'a>, unit: &'a str) -> Self {
-        Self { context, unit, effective: ArchSet::new(), done: 0, total: 0, seconds: 0, memory: 0 }
-    }
-
-    fn see(&mut self, happening: &Happening<'_>) {
-        match happening {
-            Happening::Line(line) => {
-                (self.context.tell)(Event::Output { unit: self.unit.to_owned(), line: (*line).to_owned() });
-                self.read(line);
-            }
-            Happening::Tick { seconds, oldest, memory } => {
-                (self.seconds, self.memory) = (*seconds, *memory);
-                // Where no compiler runs, setup.py itself links, copies or packs.
-                let (file, age) = oldest.clone().unwrap_or_else(|| ("setup.py".to_owned(), self.seconds));
-                self.progress(file, age);
-            }
-        }
-    }
-
-    fn read(&mut self, line: &str) {
-        if ninja::runs_nvcc(line) {
-            self.effective = std::mem::take(&mut self.effective).union(&effective_archs_of_line(line).set);
-        }
-        if let Some(step) = ninja::step(line) {
-            (self.done, self.total) = (step.done, step.total);
-            if let Some(source) = ninja::source(step.command) {
-                self.progress(source, 0);
-            }
-        }
-    }
-
-    fn progress(&self, file: String, file_seconds: u64) {
-        (self.context.tell)(Event::Progress {
-            unit: self.unit.to_owned(),
-            done: self.done,
-            total: self.total,
-            file,
-            file_seconds,
-            seconds: self.seconds,
-            memory: self.memory,
-        });
-    }
 }

@@ -11,6 +11,7 @@ pub mod env;
 pub mod explain;
 mod gpu_check;
 pub mod judge;
+pub mod launch;
 pub mod load;
 pub mod plan;
 pub mod prepare;
@@ -19,6 +20,7 @@ pub mod source;
 pub mod toolchain;
 pub mod units;
 pub mod verify;
+mod watch;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -27,6 +29,7 @@ use crate::sys::Env;
 
 /// What a user asks of one run, flags already read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags of one command line")]
 pub struct Request {
     /// `--arch` values.
     pub archs: Vec<String>,
@@ -52,6 +55,10 @@ pub struct Request {
     pub no_cache: bool,
     /// How the user knows `archs`, where not as `--arch`.
     pub archs_from: Option<String>,
+    /// `--no-launcher`.
+    pub no_launcher: bool,
+    /// `--timings`: the page's file, empty for the one of its own; `None` for no page.
+    pub timings: Option<Utf8PathBuf>,
     /// `--out`.
     pub out: Utf8PathBuf,
 }

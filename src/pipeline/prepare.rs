@@ -16,7 +16,7 @@ use crate::domain::problem::{Problem, Problems, Snippet, nearest};
 use crate::domain::requirement::{self, Requirement};
 use crate::domain::toolchain::{Considered, Toolchain};
 use crate::key::{self, KeyInputs};
-use crate::plan::jobs::Machine;
+use crate::plan::jobs::{Machine, Width};
 use crate::plan::{self, Environment, Fate, Jobs};
 use crate::preflight::{self, Site};
 use crate::recipe::{Profile, Recipe};
@@ -97,7 +97,9 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
         context.warn(&name, format!("the import check needs {missing}, which {} lacks", toolchain.python.executable));
     }
     let machine = Machine { cores: machine::cores(), memory: machine::available_memory(context.env) };
-    let jobs = plan::jobs(machine, plan::jobs::memory(&loaded.recipe, context.env), request.jobs);
+    let width = Width::read(flags(context, &loaded.recipe), selected.set.len());
+    let each = plan::jobs::memory(&loaded.recipe, context.env);
+    let jobs = plan::jobs(machine, each, &width, request.jobs, !request.no_launcher);
     if let Some(warning) = &jobs.warning {
         context.warn(&name, warning.as_str());
     }
@@ -162,6 +164,13 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
         inputs,
         _leases: chosen.leases,
     })
+}
+
+/// The variables by which flags reach nvcc, the recipe's own before the caller's.
+fn flags<'a>(context: &Context<'a>, recipe: &'a Recipe) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let set = &recipe.build.env;
+    let value = move |name: &'static str| set.get(name).map(String::as_str).or_else(|| context.env.get(name));
+    plan::NVCC_FLAGS.into_iter().filter_map(move |name| Some((name, value(name)?)))
 }
 
 /// What the torch of `toolchain` says it accepts, if it says so.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use camino::Utf8PathBuf;
 
 use super::budget::{Budget, Seat};
+use super::launch::Launcher;
 use super::load::{Loaded, RECIPE_FILE};
 use super::{Context, Request, build, prepare};
 use crate::domain::exit::Exit;
@@ -140,6 +141,12 @@ impl Units {
         };
         let taken = |id: &String| self.units.iter().any(|unit| unit.id == *id);
         let id = (1..=self.units.len() + 1).map(id).find(|id| !taken(id)).unwrap_or_default();
+        // Two pages under one name would be one.
+        let page = request.timings.as_ref().filter(|page| !page.as_str().is_empty() && !self.units.is_empty());
+        if let Some(page) = page {
+            let stem = page.file_stem().unwrap_or(name);
+            request.timings = Some(page.with_file_name(format!("{stem}-{}.html", id.replace('/', "-"))));
+        }
         // A wheel's file name tells neither archs nor torch nor CUDA, so each cell has a folder of its own.
         if let Some((_, folder)) = id.split_once('/') {
             request.out = request.out.join(folder);
@@ -204,6 +211,7 @@ pub fn run(
     context: &Context<'_>,
     units: &[Unit],
     options: Options,
+    launcher: &Launcher,
     failed: &(dyn Fn(&str, &Problems) + Sync),
 ) -> Outcome {
     // Whatever a unit is at, it gets to stop its children and to clear away.
@@ -224,7 +232,7 @@ pub fn run(
             let seat = lock(&seats[index]).take();
             let Some(mut seat) = seat else { return };
             let watch = Stopwatch::start();
-            let result = one(context, unit, &mut seat);
+            let result = one(context, unit, launcher, &mut seat);
             drop(seat);
             let interrupted = is_interrupted(&result);
             if let Err(problems) = &result
@@ -262,13 +270,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// One unit, whose stages need not know that there are others.
-fn one(context: &Context<'_>, unit: &Unit, seat: &mut Seat<'_>) -> Result<Summary, Problems> {
+fn one(context: &Context<'_>, unit: &Unit, launcher: &Launcher, seat: &mut Seat<'_>) -> Result<Summary, Problems> {
     let tell = |event: Event| (context.tell)(event.of_unit(&unit.id));
     let context = Context { tell: &tell, ..*context };
     let name = unit.loaded.recipe.name.as_str();
     context.stage(name, Stage::Recipe, unit.loaded.describe());
     let made = prepare::prepare(&context, unit.loaded.clone(), &unit.request)
-        .and_then(|prepared| build::unit(&context, &prepared, &unit.request.out, unit.request.no_cache, seat));
+        .and_then(|prepared| build::unit(&context, &prepared, &unit.request, launcher, seat));
     // What a stage says when its child was stopped under it is true, and beside the point.
     let made = made.map_err(|problems| match problems.exit() {
         Exit::Interrupted => problems,

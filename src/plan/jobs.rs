@@ -36,19 +36,78 @@ pub fn memory(recipe: &Recipe, env: &Env) -> ByteSize {
     ByteSize(recipe.build.memory_per_job.0.saturating_mul(threads.unwrap_or(1)))
 }
 
-/// Jobs for a recipe whose jobs need `each` bytes; `asked` is the user's own number, which wins.
-pub fn jobs(machine: Machine, each: ByteSize, asked: Option<u32>) -> Jobs {
+/// How wide one compiler call is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Width {
+    /// nvcc's `--threads`, with the variable that sets it; `None` where nothing does.
+    pub threads: Option<(u32, String)>,
+    /// Archs that nvcc compiles for; it has no use for more threads.
+    pub archs: usize,
+}
+
+impl Width {
+    /// Reads the variables by which flags reach nvcc.
+    pub fn read<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>, archs: usize) -> Self {
+        let mut threads = None;
+        for (name, flags) in variables {
+            let mut words = flags.split_whitespace();
+            while let Some(word) = words.next() {
+                let value = match word.split_once('=') {
+                    Some(("--threads" | "-t", value)) => Some(value),
+                    None if matches!(word, "--threads" | "-t") => words.next(),
+                    _ => None,
+                };
+                if let Some(number) = value.and_then(|value| value.parse().ok()).filter(|number| *number > 1) {
+                    threads = Some((number, name.to_owned()));
+                }
+            }
+        }
+        Self { threads, archs }
+    }
+
+    /// Cores that one call keeps busy.
+    fn cores(&self) -> u32 {
+        let threads = self.threads.as_ref().map_or(1, |(threads, _)| *threads);
+        threads.min(u32::try_from(self.archs.max(1)).unwrap_or(u32::MAX))
+    }
+
+    fn why(&self) -> String {
+        let Some((threads, variable)) = &self.threads else { return String::new() };
+        let archs = plural(u32::try_from(self.archs).unwrap_or(u32::MAX), "arch");
+        format!(", {} each: --threads {threads} of {variable} for {archs}", plural(self.cores(), "core"))
+    }
+}
+
+fn plural(number: u32, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Jobs for a recipe whose jobs need `each` bytes; `asked` is the user's own number, which wins. With the launcher, memory
+/// is looked at call by call, and the number only bounds the cores.
+pub fn jobs(machine: Machine, each: ByteSize, width: &Width, asked: Option<u32>, launcher: bool) -> Jobs {
     let fits = machine.memory.map(|memory| u32::try_from(memory / each.0).unwrap_or(u32::MAX));
-    let count = asked.unwrap_or_else(|| machine.cores.min(fits.unwrap_or(u32::MAX)));
-    let count = count.max(1);
-    let plural = |number: u32, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+    let wide = machine.cores / width.cores();
+    let count = asked.unwrap_or_else(|| wide.min(fits.unwrap_or(u32::MAX))).max(1);
+    let cores = plural(machine.cores, "core");
+    let as_asked = if asked.is_some() { " as asked" } else { "" };
+    if launcher {
+        let most = plural(asked.unwrap_or(machine.cores).max(1), "core");
+        let memory = machine.memory.map_or_else(
+            || "memory unknown".to_owned(),
+            |memory| format!("{} of memory, {each} for a source not built before", ByteSize(memory)),
+        );
+        let of = if asked.is_some() { format!(" of {}", machine.cores) } else { String::new() };
+        let why = format!("compilers on {most}{as_asked}{of}{}, let in by memory ({memory})", width.why());
+        let warning = (fits == Some(0)).then(|| {
+            format!("a compiler is said to need {each}, and there is less ({memory}): they run one at a time")
+        });
+        return Jobs { count, why, warning };
+    }
     let memory = machine.memory.map_or_else(
         || "memory unknown".to_owned(),
         |memory| format!("memory for {}: {} available, {each} a job", fits.unwrap_or(0), ByteSize(memory)),
     );
-    let cores = plural(machine.cores, "core");
-    let asked = if asked.is_some() { " as asked" } else { "" };
-    let why = format!("{}{asked} ({cores}, {memory})", plural(count, "job"));
+    let why = format!("{}{as_asked} ({cores}{}, {memory})", plural(count, "job"), width.why());
     let warning = fits.filter(|fits| count > (*fits).max(1) || *fits == 0).map(|fits| {
         format!(
             "{count} jobs of {each} want more memory than there is ({memory}); compilers may be killed, {} fit",
@@ -61,6 +120,12 @@ pub fn jobs(machine: Machine, each: ByteSize, asked: Option<u32>) -> Jobs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const EACH: ByteSize = ByteSize(3 << 30);
+
+    fn plain(machine: Machine, asked: Option<u32>) -> Jobs {
+        jobs(machine, EACH, &Width::default(), asked, false)
+    }
 
     #[test]
     fn threads_of_nvcc_multiply_the_memory() {
@@ -77,13 +142,35 @@ mod tests {
     #[test]
     fn memory_bounds_the_jobs_unless_asked_otherwise() {
         let machine = Machine { cores: 96, memory: Some(24 << 30) };
-        let each = ByteSize(3 << 30);
-        assert_eq!(jobs(machine, each, None).count, 8);
-        assert!(jobs(machine, each, None).warning.is_none());
-        let asked = jobs(machine, each, Some(32));
+        assert_eq!(plain(machine, None).count, 8);
+        assert!(plain(machine, None).warning.is_none());
+        let asked = plain(machine, Some(32));
         assert_eq!((asked.count, asked.warning.is_some()), (32, true));
-        let tiny = jobs(Machine { cores: 2, memory: Some(1 << 30) }, each, None);
+        let tiny = plain(Machine { cores: 2, memory: Some(1 << 30) }, None);
         assert_eq!((tiny.count, tiny.warning.is_some()), (1, true));
-        assert_eq!(jobs(Machine { cores: 2, memory: None }, each, None).count, 2);
+        assert_eq!(plain(Machine { cores: 2, memory: None }, None).count, 2);
+    }
+
+    #[test]
+    fn threads_and_archs_and_jobs_are_one_budget() {
+        let machine = Machine { cores: 16, memory: Some(96 << 30) };
+        let of = |flags: &str, archs: usize| Width::read([("NVCC_APPEND_FLAGS", flags)], archs);
+        for (flags, archs, count) in [("", 3, 16), ("--threads 4", 3, 5), ("-t=4", 9, 4), ("-O2 --threads x", 3, 16)] {
+            assert_eq!(jobs(machine, EACH, &of(flags, archs), None, false).count, count, "{flags}");
+        }
+        let why = jobs(machine, EACH, &of("--threads 4", 3), None, false).why;
+        let words = "5 jobs (16 cores, 3 cores each: --threads 4 of NVCC_APPEND_FLAGS for 3 archs, memory for 32: 96 GiB \
+                     available, 3 GiB a job)";
+        assert_eq!(why, words);
+    }
+
+    #[test]
+    fn the_launcher_bounds_cores_and_looks_at_memory_call_by_call() {
+        let machine = Machine { cores: 16, memory: Some(24 << 30) };
+        let said = jobs(machine, EACH, &Width::default(), Some(8), true);
+        let words = "compilers on 8 cores as asked of 16, let in by memory (24 GiB of memory, 3 GiB for a source not built before)";
+        assert_eq!((said.why.as_str(), said.warning), (words, None));
+        let short = Machine { cores: 16, memory: Some(1 << 30) };
+        assert!(jobs(short, EACH, &Width::default(), None, true).warning.is_some());
     }
 }

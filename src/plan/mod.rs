@@ -14,6 +14,10 @@ pub use self::inherited::{Fate, Inherited, inherited};
 pub use self::jobs::{Jobs, jobs};
 use crate::domain::command::CommandSpec;
 use crate::domain::toolchain::Toolchain;
+use crate::sys::env_vars as vars;
+
+/// Variables by which flags reach nvcc: its own two, and what setup.py files commonly read.
+pub const NVCC_FLAGS: [&str; 4] = [vars::NVCC_PREPEND_FLAGS, "TORCH_NVCC_FLAGS", "NVCC_FLAGS", vars::NVCC_APPEND_FLAGS];
 
 /// The build command of a setup.py project: a wheel, without isolation, into `dist`.
 pub fn setup_py(toolchain: &Toolchain, environment: &Environment, source: &Utf8Path, dist: &Utf8Path) -> CommandSpec {

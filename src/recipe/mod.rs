@@ -64,6 +64,7 @@ impl Recipe {
                 clear_env: Vec::new(),
                 pass_env: Vec::new(),
                 memory_per_job: resolve::DEFAULT_MEMORY,
+                heavy: Vec::new(),
             },
             verify: Verify::default(),
             matrix: Matrix::default(),
@@ -141,6 +142,17 @@ pub struct Build {
     pub pass_env: Vec<String>,
     /// Memory one compile job needs at its peak.
     pub memory_per_job: ByteSize,
+    /// Sources that need more.
+    pub heavy: Vec<Heavy>,
+}
+
+/// A source that needs more memory than most.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Heavy {
+    /// Glob over paths below the source tree.
+    pub file: String,
+    /// Memory its compiler needs at its peak.
+    pub memory: ByteSize,
 }
 
 /// A build system.

@@ -130,6 +130,21 @@ pub struct RawBuild {
     /// Memory one compile job needs, such as `3 GiB`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub memory_per_job: Option<Spanned<String>>,
+    /// Sources that need more than that.
+    pub heavy: Vec<RawHeavy>,
+}
+
+/// `[[build.heavy]]`
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawHeavy {
+    /// Glob over paths below the source tree.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub file: Spanned<String>,
+    /// Memory its compiler needs, such as `6 GiB`.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub memory: Spanned<String>,
 }
 
 /// `[verify]`

@@ -8,7 +8,7 @@ use super::matrix::{self, Axis};
 use super::parse::Document;
 use super::raw::{RawRecipe, RawSource, RawVerify};
 use super::size::ByteSize;
-use super::{Backend, Build, Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Waiver};
+use super::{Backend, Build, Heavy, Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Waiver};
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
@@ -45,6 +45,9 @@ pub fn resolve(
     let matrix = matrix::resolve(&mut judge, &raw.matrix);
     let backend = judge.backend(raw.build.backend.as_ref());
     let memory_per_job = judge.memory(raw.build.memory_per_job.as_ref());
+    let heavy = raw.build.heavy.iter();
+    let heavy =
+        heavy.map(|one| Heavy { file: judge.glob(&one.file), memory: judge.memory(Some(&one.memory)) }).collect();
     let env = raw.build.env.iter().map(|(name, value)| (judge.variable(name), judge.value(value))).collect();
     let clear_env = raw.build.clear_env.iter().map(|name| judge.variable(name)).collect();
     let pass_env = raw.build.pass_env.iter().map(|name| judge.variable(name)).collect();
@@ -71,7 +74,7 @@ pub fn resolve(
         _ => raw.package.version,
     };
     let source = source.unwrap_or_else(|| Source::Path(".".to_owned()));
-    let build = Build { backend, env, clear_env, pass_env, memory_per_job };
+    let build = Build { backend, env, clear_env, pass_env, memory_per_job, heavy };
     let RawVerify { check, gpu_check, requires, .. } = raw.verify;
     let verify = Verify { extensions, import, check, gpu_check, requires, waivers };
     Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify, matrix })
@@ -270,6 +273,16 @@ mod tests {
         let recipe = read("schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n").unwrap();
         assert_eq!(recipe.toolchain.build_requires, DEFAULT_BUILD_REQUIRES);
         assert_eq!(recipe.build.memory_per_job, DEFAULT_MEMORY);
+    }
+
+    #[test]
+    fn heavy_sources_are_named_by_glob() {
+        let text = "schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n\
+                    [[build.heavy]]\nfile = \"csrc/big*.cu\"\nmemory = \"6 GiB\"\n";
+        let heavy = Heavy { file: "csrc/big*.cu".to_owned(), memory: ByteSize(6 << 30) };
+        assert_eq!(read(text).unwrap().build.heavy, [heavy]);
+        let problems = read(&text.replace("6 GiB", "much").replace("big*", "[")).unwrap_err();
+        assert_eq!(problems.iter().count(), 2);
     }
 
     #[test]

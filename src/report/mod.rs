@@ -9,9 +9,11 @@ use crate::diagnose::Diagnosis;
 use crate::domain::problem::{Problem, Snippet};
 
 pub mod summary;
+pub mod timeline;
+pub mod timings;
 pub mod units;
 
-pub use summary::{FileCoverage, GpuCheck, GpuStatus, Summary};
+pub use summary::{EffectiveSources, FileCoverage, GpuCheck, GpuStatus, Summary};
 pub use units::{Ended, Planned, Status};
 
 /// Version of the JSON messages.

@@ -28,6 +28,12 @@ pub struct Summary {
     pub requested: String,
     /// Archs that the compiler command lines carried; empty where no command was seen.
     pub effective: String,
+    /// The same for every source that holds device code, where the launcher saw them.
+    #[serde(default)]
+    pub effective_sources: Vec<EffectiveSources>,
+    /// Sources whose compiler was killed for lack of memory and ran again.
+    #[serde(default)]
+    pub ran_again: Vec<String>,
     /// What each extension file holds.
     pub files: Vec<FileCoverage>,
     /// What the import check printed, line by line.
@@ -89,6 +95,17 @@ impl GpuCheck {
             GpuStatus::NotRun => format!("not run{why}"),
         }
     }
+}
+
+/// Sources that were compiled for the same archs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub struct EffectiveSources {
+    /// Archs on the command lines; empty where they named none.
+    pub archs: String,
+    /// The sources.
+    pub sources: Vec<String>,
 }
 
 /// The device code of one file inside the wheel.

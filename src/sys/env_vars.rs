@@ -10,6 +10,10 @@ pub const CUWRIGHT_TABLES: &str = "CUWRIGHT_TABLES";
 pub const CUWRIGHT_LOCK_TIMEOUT: &str = "CUWRIGHT_LOCK_TIMEOUT";
 /// Folder that stands for `/` where toolkits, compilers and control groups of the system are looked for.
 pub const CUWRIGHT_SYSTEM_ROOT: &str = "CUWRIGHT_SYSTEM_ROOT";
+/// Folder of the launcher whose coordinator a compiler call asks for room; set in builds by cuwright.
+pub const CUWRIGHT_LAUNCHER: &str = "CUWRIGHT_LAUNCHER";
+/// Set below a compiler call that has room, so that the compilers it starts ask for none.
+pub const CUWRIGHT_SLOT: &str = "CUWRIGHT_SLOT";
 /// Search path of programs.
 pub const PATH: &str = "PATH";
 /// The user's home folder.
@@ -120,3 +124,9 @@ pub const GITLAB_CI: &str = "GITLAB_CI";
 pub const GITHUB_ACTIONS: &str = "GITHUB_ACTIONS";
 /// What the terminal can do.
 pub const TERM: &str = "TERM";
+/// Options of make; also where a jobserver is announced.
+pub const MAKEFLAGS: &str = "MAKEFLAGS";
+/// The same for cargo, which looks here first.
+pub const CARGO_MAKEFLAGS: &str = "CARGO_MAKEFLAGS";
+/// The nvcc that torch's ninja files run.
+pub const PYTORCH_NVCC: &str = "PYTORCH_NVCC";

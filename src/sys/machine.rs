@@ -12,12 +12,26 @@ pub fn cores() -> u32 {
 
 /// Bytes of memory that can be had without swapping, or `None` where the system does not tell.
 pub fn available_memory(env: &Env) -> Option<u64> {
-    let system = meminfo(&fs::read_to_string("/proc/meminfo").ok()?)?;
+    let system = meminfo(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")?;
     Some(group_memory(env).map_or(system, |group| group.left.min(system)))
 }
 
-fn meminfo(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+/// All the memory that this process may have, in bytes, and what sets that bound.
+pub fn whole_memory(env: &Env) -> Option<(u64, String)> {
+    let machine = meminfo(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
+    let group = group_memory(env).filter(|group| group.limit < machine);
+    Some(group.map_or((machine, "the machine".to_owned()), |group| (group.limit, group.folder.into_string())))
+}
+
+/// Percent of the last ten seconds in which every task waited for memory; `None` where the system does not measure it.
+pub fn memory_pressure() -> Option<f64> {
+    let text = fs::read_to_string("/proc/pressure/memory").ok()?;
+    let full = text.lines().find_map(|line| line.strip_prefix("full avg10="))?;
+    full.split(' ').next()?.parse().ok()
+}
+
+fn meminfo(text: &str, field: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
@@ -107,8 +121,8 @@ mod tests {
     #[test]
     fn meminfo_is_read_in_bytes() {
         let text = "MemTotal:       24576000 kB\nMemFree: 1 kB\nMemAvailable:   20480000 kB\n";
-        assert_eq!(meminfo(text), Some(20_480_000 * 1024));
-        assert_eq!(meminfo("MemTotal: 1 kB\n"), None);
+        assert_eq!(meminfo(text, "MemAvailable:"), Some(20_480_000 * 1024));
+        assert_eq!(meminfo("MemTotal: 1 kB\n", "MemAvailable:"), None);
     }
 
     /// A fake `/sys/fs/cgroup` and `/proc/self/cgroup`.

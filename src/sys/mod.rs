@@ -7,6 +7,7 @@ pub mod clock;
 pub mod dirs;
 pub mod env;
 pub mod env_vars;
+pub mod exec;
 pub mod files;
 pub mod lines;
 pub mod lock;

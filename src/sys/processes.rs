@@ -60,6 +60,63 @@ pub fn kill_working_in(folder: &Utf8Path) -> usize {
     killed.len()
 }
 
+/// Kills a process and everything that it has started.
+pub fn kill_tree(root: i32) {
+    // Stopped first, so that none starts another while the tree is walked.
+    let tree = tree(root);
+    for signal in [Signal::STOP, Signal::KILL] {
+        for pid in tree.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+}
+
+/// Whether a process other than ours has a file open.
+pub fn opened_by_another(path: &Utf8Path) -> bool {
+    let own = rustix::process::getpid().as_raw_pid();
+    let path = path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    let opens = |pid: i32| {
+        let files = fs_err::read_dir(format!("/proc/{pid}/fd")).ok().into_iter().flatten().filter_map(Result::ok);
+        files.map(|file| file.path()).any(|link| fs_err::read_link(link).is_ok_and(|open| open == path.as_std_path()))
+    };
+    pids().filter(|pid| *pid != own).any(opens)
+}
+
+/// The parent of a process.
+pub fn parent(pid: i32) -> Option<i32> {
+    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// A process and everything below it, parents first.
+pub fn tree(root: i32) -> Vec<i32> {
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied() {
+        next += 1;
+        let tasks = fs_err::read_dir(format!("/proc/{pid}/task")).ok();
+        for task in tasks.into_iter().flatten().filter_map(Result::ok) {
+            let children = fs_err::read_to_string(task.path().join("children")).unwrap_or_default();
+            found.extend(children.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+        }
+    }
+    found
+}
+
+/// Memory of a process tree in bytes: what is resident now, and the sum of what each living process had at its peak.
+pub fn tree_memory(root: i32) -> (u64, u64) {
+    tree(root).into_iter().filter_map(memory).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
+fn memory(pid: i32) -> Option<(u64, u64)> {
+    let status = fs_err::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+    };
+    Some((field("VmRSS:")?, field("VmHWM:")?))
+}
+
 /// Clock ticks a second in `/proc/<pid>/stat`; 100 on every Linux that runs CUDA.
 pub const TICKS: u64 = 100;
 

@@ -74,7 +74,7 @@ fn listen(signal: i32) -> io::Result<()> {
 }
 
 /// The mask of ignored signals, as `/proc` tells it; nothing where there is no `/proc`.
-fn ignored() -> u64 {
+pub(super) fn ignored() -> u64 {
     let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use super::Settings;
 use super::progress::doing;
 use super::style::{GOOD, PLAIN, WARN, bytes, clock, count, paint, table, visible};
-use crate::report::{Ended, Event, FileCoverage, Planned, Status, Summary};
+use crate::report::{EffectiveSources, Ended, Event, FileCoverage, Planned, Status, Summary};
 use crate::sys::clock::now;
 
 /// Seconds between two progress lines where nothing can be redrawn.
@@ -202,8 +202,11 @@ fn whole(summary: &Summary) -> String {
         head(summary),
         format!("toolchain  CUDA {}, torch {}, {}", summary.cuda, summary.torch, summary.python),
         format!("requested  {}", summary.requested),
-        format!("effective  {}", or(&summary.effective, "no compiler command seen")),
     ];
+    lines.extend(effective(summary).into_iter().map(|line| format!("effective  {line}")));
+    if !summary.ran_again.is_empty() {
+        lines.push(format!("memory     ran short: {} ran again, alone", summary.ran_again.join(", ")));
+    }
     lines.extend(summary.files.iter().map(|file| format!("found      {}", found(file))));
     lines.extend(summary.import_output.iter().map(|line| format!("import     {line}")));
     if let Some(check) = &summary.gpu_check {
@@ -214,6 +217,24 @@ fn whole(summary: &Summary) -> String {
     lines.push(format!("key        {}", summary.key.get(..12).unwrap_or(&summary.key)));
     lines.push(format!("wheel      {} (sha256 {digest}…)", summary.wheel));
     lines.join("\n")
+}
+
+/// One line for each arch set that compilers were asked for.
+fn effective(summary: &Summary) -> Vec<String> {
+    let line = |group: &EffectiveSources| {
+        let archs = or(&group.archs, "nvcc's default");
+        match group.sources.as_slice() {
+            [first, _, rest @ ..] if summary.effective_sources.len() > 1 => {
+                format!("{archs} in {first} and {} more", rest.len() + 1)
+            }
+            [one] => format!("{archs} in {one}"),
+            all => format!("{archs} in {}", count(all.len(), "source")),
+        }
+    };
+    match summary.effective_sources.as_slice() {
+        [] => vec![or(&summary.effective, "no compiler command seen").to_owned()],
+        groups => groups.iter().map(line).collect(),
+    }
 }
 
 fn or<'a>(text: &'a str, instead: &'a str) -> &'a str {

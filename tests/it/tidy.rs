@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use crate::support::project;
 
 /// What each module may use of the crate. `sys::Env` and `sys::env_vars` are values that pure modules may take.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("domain", &[]),
     ("emit", &["domain"]),
     ("recipe", &["domain"]),
@@ -23,6 +23,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("provision", &["domain", "recipe", "compat", "targets", "report", "sys"]),
     ("source", &["domain", "recipe", "compat", "targets", "report", "sys"]),
     ("build", &["domain", "recipe", "compat", "targets", "plan", "report", "sys"]),
+    ("launcher", &["domain", "recipe", "compat", "targets", "plan", "report", "sys"]),
     ("verify", &["domain", "recipe", "compat", "targets", "plan", "report", "sys"]),
     (
         "pipeline",
@@ -41,6 +42,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
             "provision",
             "source",
             "build",
+            "launcher",
             "verify",
         ],
     ),

@@ -38,6 +38,8 @@ fn summary(unit: &str, restored: bool) -> Summary {
         wheel_sha256: "fedcba9876543210".into(),
         requested: "9.0".into(),
         effective: "9.0".into(),
+        effective_sources: Vec::new(),
+        ran_again: Vec::new(),
         files: vec![file],
         import_output: vec!["x imports".into()],
         gpu_check: None,
