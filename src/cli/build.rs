@@ -10,6 +10,7 @@ use crate::pipeline::units::Axes;
 
 /// Arguments of `build`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags of one command line")]
 pub struct BuildArgs {
     /// What to build and for which GPUs.
     #[command(flatten)]

@@ -3,8 +3,9 @@
 use std::io::{self, BufReader};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use globset::GlobMatcher;
@@ -17,7 +18,11 @@ use super::message::{Ask, receive};
 use super::place::Placement;
 use super::socket;
 use crate::report::timeline::Timeline;
+use crate::sys::clock::Stopwatch;
 use crate::sys::processes;
+
+/// How long the end of a build waits for what its stand-ins have said.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a build tells about itself.
 #[derive(Debug)]
@@ -141,8 +146,15 @@ impl Unit {
         let Some(listener) = self.listener.take() else { return };
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         let _ = listener.join();
-        for active in self.shared.lock().active.values().filter(|active| active.unit == self.number) {
+        let mut state = self.shared.lock();
+        for active in state.active.values().filter(|active| active.unit == self.number) {
             let _ = active.stream.shutdown(Shutdown::Both);
+        }
+        // What a stand-in said last may still lie in its socket: a connection ends when that is read.
+        let watch = Stopwatch::start();
+        while state.active.values().any(|active| active.unit == self.number) && watch.elapsed() < PATIENCE {
+            let woken = self.shared.woken.wait_timeout(state, Duration::from_millis(20));
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -161,7 +173,7 @@ fn accept(shared: &Arc<Shared>, unit: usize, listener: &UnixListener) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
             Err(_) => {
                 // Out of descriptors, most likely; the stand-in waits in the queue meanwhile.
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                std::thread::sleep(Duration::from_millis(20));
                 continue;
             }
         };
