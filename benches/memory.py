@@ -8,6 +8,7 @@ the kernel killed in the group, and the group's largest use.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import shutil
@@ -133,13 +134,18 @@ def main():
         tree = os.path.join(folder, "tree")
         write(tree, options.sources, options.memory_per_job)
         choice = [tree, "--arch", options.arch]
-        plan = json.loads(subprocess.run([options.cuwright, "plan", "--json", *choice], stdout=subprocess.PIPE, check=True).stdout)
+        asked = [options.cuwright, "plan", "--json", *choice]
+        plan = json.loads(subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout)
         ready = plan[0]["ready"] or sys.exit("the toolchain is not installed yet: run `cuwright toolchain install` first")
         if options.only != "cuwright":
             by_pip = os.path.join(folder, "by-pip")
             shutil.copytree(tree, by_pip)
-            environment = {**os.environ, **ready["environment"], "MAX_JOBS": "8", "PYTHONNOUSERSITE": "1"}
-            command = ["python3", "-m", "pip", "--python", ready["python"], "wheel", "-v", "--no-build-isolation", "--no-deps", "."]
+            # A provisioned environment has no pip: it borrows the one of the Python that runs this.
+            borrowed = os.path.join(folder, "borrowed")
+            os.mkdir(borrowed)
+            os.symlink(os.path.dirname(importlib.util.find_spec("pip").origin), os.path.join(borrowed, "pip"))
+            environment = {**os.environ, **ready["environment"], "MAX_JOBS": "8", "PYTHONNOUSERSITE": "1", "PYTHONPATH": borrowed}
+            command = [ready["python"], "-m", "pip", "wheel", "-v", "--no-build-isolation", "--no-deps", "."]
             run("pip", command, environment, by_pip, options.limit)
         if options.only != "pip":
             out = os.path.join(folder, "dist")
