@@ -17,7 +17,7 @@ use crate::report::timeline::{Call, Sample, Timeline};
 use crate::sys::{exec, processes};
 
 /// A crowd is complete when nothing has come for this many milliseconds…
-const QUIET: u64 = 60;
+const QUIET: u64 = 150;
 /// … or at the latest after this many.
 const PATIENCE: u64 = 3000;
 /// Finished calls of a language after which its largest peak is worth more than the recipe's word.

@@ -116,6 +116,10 @@ pub struct Placed {
 impl Placed {
     /// The command with stand-ins for its compilers; it dies with cuwright.
     pub fn wrap(&self, spec: &CommandSpec) -> CommandSpec {
+        // A program that is not there is told apart by who tries to start it.
+        if !Utf8Path::new(&spec.program).exists() {
+            return spec.clone();
+        }
         let mut wrapped = CommandSpec::new(self.placement.starter().as_str(), spec.cwd.as_path())
             .args([spec.program.as_str()])
             .args(&spec.args)
