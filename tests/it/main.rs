@@ -15,6 +15,7 @@ mod cli;
 mod consumers;
 mod detect;
 mod doctor;
+mod effective;
 mod env;
 mod explain;
 mod inspect;
