@@ -8,9 +8,11 @@ use serde::Serialize;
 use crate::diagnose::Diagnosis;
 use crate::domain::problem::{Problem, Snippet};
 
+pub mod excerpt;
 pub mod summary;
 pub mod units;
 
+pub use excerpt::Excerpt;
 pub use summary::{FileCoverage, GpuCheck, GpuStatus, Summary};
 pub use units::{Ended, Planned, Status};
 

@@ -26,4 +26,5 @@ mod real;
 mod recipe;
 mod tidy;
 mod toolchain;
+mod units;
 mod verify;
