@@ -56,7 +56,9 @@ fn statuses(said: &Said) -> Vec<(String, String)> {
 }
 
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-    expected.iter().map(|(unit, status)| ((*unit).to_owned(), (*status).to_owned())).collect()
+    let mut pairs: Vec<_> = expected.iter().map(|(unit, status)| ((*unit).to_owned(), (*status).to_owned())).collect();
+    pairs.sort();
+    pairs
 }
 
 #[test]
