@@ -9,9 +9,10 @@ use crate::report::Excerpt;
 /// Bytes kept of a line; enough for every character that is shown.
 const KEPT: usize = 1 << 13;
 
-/// The lines around line number `line`; nothing where the log cannot be read or is shorter.
-pub fn around(log: &Utf8Path, line: usize) -> Option<Excerpt> {
-    Excerpt::around(Lines(BufReader::new(fs_err::File::open(log).ok()?)), line)
+/// The lines around line number `line`, without the first `head` lines, which are ours; nothing where the log cannot be
+/// read or is shorter.
+pub fn around(log: &Utf8Path, head: usize, line: usize) -> Option<Excerpt> {
+    Excerpt::around(Lines(BufReader::new(fs_err::File::open(log).ok()?)), head + 1, line)
 }
 
 struct Lines<R>(R);
@@ -50,6 +51,6 @@ mod tests {
         let text = [b"a\r\n\n".as_slice(), &[0xff, b'\n'], &vec![b'x'; 3 << 13], b"\nend"].concat();
         let lines: Vec<String> = Lines(BufReader::with_capacity(7, text.as_slice())).collect();
         assert_eq!(lines.iter().map(String::len).collect::<Vec<_>>(), [1, 0, 3, KEPT, 3]);
-        assert_eq!(around(Utf8Path::new("/nonexistent"), 1), None);
+        assert_eq!(around(Utf8Path::new("/nonexistent"), 0, 1), None);
     }
 }

@@ -23,13 +23,13 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The lines around line number `marked`; nothing where the log has no such line.
-    pub fn around<S: AsRef<str>>(lines: impl IntoIterator<Item = S>, marked: usize) -> Option<Self> {
-        let first = marked.saturating_sub(AROUND).max(1);
-        let shown = lines.into_iter().enumerate().skip(first - 1).take(marked + AROUND + 1 - first);
+    /// The lines around line number `marked`, from line number `from` on; nothing where the log has no such line.
+    pub fn around<S: AsRef<str>>(lines: impl IntoIterator<Item = S>, from: usize, marked: usize) -> Option<Self> {
+        let first = marked.saturating_sub(AROUND).max(from).max(1);
+        let shown = lines.into_iter().enumerate().skip(first - 1).take((marked + AROUND + 1).saturating_sub(first));
         let cut = |(index, line): (usize, S)| cut(line.as_ref(), if index + 1 == marked { WIDE } else { NARROW });
         let lines: Vec<String> = shown.map(cut).collect();
-        (first + lines.len() > marked && marked > 0).then_some(Self { first, marked, lines })
+        (first + lines.len() > marked && first <= marked).then_some(Self { first, marked, lines })
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn ten_lines_stand_around_the_marked_one() {
         let log: Vec<String> = (1..=30).map(|n| format!("line {n}")).collect();
-        let excerpt = Excerpt::around(&log, 9).unwrap();
+        let excerpt = Excerpt::around(&log, 1, 9).unwrap();
         assert_eq!((excerpt.first, excerpt.lines.len()), (4, 11));
         let text = excerpt.to_string();
         assert!(text.starts_with("   4 | line 4\n") && text.ends_with("\n  14 | line 14"), "{text}");
@@ -68,12 +68,12 @@ mod tests {
 
     #[test]
     fn the_ends_of_a_log_and_long_lines_are_fine() {
-        assert_eq!(Excerpt::around(["a", "b"], 1).unwrap().to_string(), "> 1 | a\n  2 | b");
-        assert_eq!(Excerpt::around(["a", "b"], 2).unwrap().lines.len(), 2);
-        assert_eq!(Excerpt::around(["a", "b"], 3), None);
-        assert_eq!(Excerpt::around(["a"], 0), None);
+        assert_eq!(Excerpt::around(["a", "b"], 1, 1).unwrap().to_string(), "> 1 | a\n  2 | b");
+        assert_eq!(Excerpt::around(["a", "b"], 2, 2).unwrap().lines, ["b"]);
+        assert_eq!(Excerpt::around(["a", "b"], 1, 3), None);
+        assert_eq!(Excerpt::around(["a"], 0, 0), None);
         let long = "é".repeat(5000);
-        let excerpt = Excerpt::around([long.as_str(), &long], 2).unwrap();
+        let excerpt = Excerpt::around([long.as_str(), &long], 1, 2).unwrap();
         assert_eq!(excerpt.lines.iter().map(|line| line.chars().count()).collect::<Vec<_>>(), [NARROW + 1, WIDE + 1]);
     }
 }
