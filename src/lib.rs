@@ -6,6 +6,7 @@
 //! recipe text ─parse→ RawRecipe ─resolve→ Recipe ─┐
 //! argv + Env ─cli→ Request ───────────────────────┴─targets::select→ ArchSet + why
 //! Request + ArchSet ─pipeline::toolchain::choose→ Toolchain     source ─source→ tree and its digest
+//! Recipe's matrix ─cells→ units, each with its Request; those that nothing satisfies are pruned (preflight::cells)
 //! (Recipe, Toolchain, ArchSet) ─preflight→ ok | every violated constraint, each with its mend
 //! (Recipe, Toolchain, ArchSet, Env) ─plan→ environment, jobs, command     ─key→ KeyInputs → Key
 //! Key ─artifact cache→ wheel, or:  build, through the launcher → wheel ─verify (device code, import)→ ok → cache → `dist/`
@@ -20,7 +21,7 @@
 //! | `emit`: an environment in the formats of others | `domain` |
 //! | `sys`: environment, processes, files, network, clock | `domain` |
 //! | effects: `probe` `provision` `source` `launcher` `build` `verify` | the pure line and `sys`, never one another |
-//! | `pipeline` joins effects for one unit | all above |
+//! | `pipeline` joins effects for one unit, and runs units side by side (`pipeline::units`) | all above |
 //! | `ui` prints, `cli` is the command line as values, `commands` wires | all above |
 //!
 //! A test (`tests/it/tidy.rs`) holds the table and the code together. Two values of `sys` count as pure: the captured

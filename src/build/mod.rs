@@ -4,6 +4,7 @@
 //! anew for every build, so stale objects cannot mix. What the wheel holds is not judged here (`verify` does).
 
 pub mod folder;
+pub mod log;
 pub mod ninja;
 pub mod patch;
 pub mod run;

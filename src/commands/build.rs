@@ -67,23 +67,33 @@ pub(super) fn plan(args: &PlanArgs, world: &World<'_>) -> Result<Exit, Problems>
     for text in &found.warnings {
         tell(Event::Warning { unit: None, text: text.clone() });
     }
-    let documents = found.units.iter().map(|unit| pipeline::plan::document(&context, unit));
-    let documents = documents.collect::<Result<Vec<_>, _>>()?;
+    let mut worst = Exit::Ok;
+    let mut documents = Vec::new();
+    for unit in &found.units {
+        match pipeline::plan::document(&context, unit) {
+            // One cell that cannot be built here is no reason not to show the others.
+            Err(problems) if args.matrix => {
+                worst = worst.max(problems.exit());
+                documents.push(pipeline::plan::refused(unit, &problems));
+            }
+            document => documents.push(document?),
+        }
+    }
     if world.json() {
         let json = serde_json::to_string_pretty(&documents).unwrap_or_default();
         world.printer.data(&json);
-        return Ok(Exit::Ok);
+        return Ok(worst);
     }
     if args.matrix {
         world.printer.data(&crate::ui::plan::cells(&documents));
     }
     if !args.matrix || world.printer.settings().verbose {
-        let whole = documents.iter().filter(|document| document.pruned.is_none());
+        let whole = documents.iter().filter(|document| document.pruned.is_none() && document.refused.is_empty());
         let texts: Vec<String> = whole.map(crate::ui::plan::text).collect();
         let gap = if args.matrix { "\n" } else { "" };
         world.printer.data(&format!("{gap}{}", texts.join("\n\n")));
     }
-    Ok(Exit::Ok)
+    Ok(worst)
 }
 
 /// What is asked; values that span a matrix are left out of it.

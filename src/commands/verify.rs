@@ -9,7 +9,7 @@ use crate::domain::problem::{Problem, Problems};
 use crate::pipeline::judge::{self, Question};
 use crate::report::{Event, GpuStatus};
 use crate::sys::files::write_atomic;
-use crate::ui::style::table;
+use crate::ui::style::{count, table};
 use crate::verify::abi::Abi;
 use crate::verify::junit;
 use crate::verify::outcome::{File, Input, Level, Outcome};
@@ -48,8 +48,26 @@ pub(super) fn verify(args: &VerifyArgs, world: &World<'_>) -> Result<Exit, Probl
             world.printer.event(&Event::Warning { unit: None, text });
         }
     }
-    outcome.check()?;
+    let verdict = outcome.check();
+    if !world.json() {
+        world.printer.data(&said(&outcome));
+    }
+    verdict?;
     Ok(Exit::Ok)
+}
+
+/// The verdict in one line, the last one of the answer.
+fn said(outcome: &Outcome) -> String {
+    let files: usize = outcome.inputs.iter().map(|input| input.files.len()).sum();
+    let failed = outcome.inputs.iter().filter(|input| !input.ok).count();
+    let warnings = outcome.findings().filter(|finding| finding.level == Level::Warning).count();
+    let warned = if warnings > 0 { format!(", {}", count(warnings, "warning")) } else { String::new() };
+    let inputs = count(outcome.inputs.len(), "input");
+    if outcome.ok {
+        format!("verified: {inputs}, {}{warned}", count(files, "file"))
+    } else {
+        format!("failed: {failed} of {inputs}{warned}")
+    }
 }
 
 /// What an input shows, a text a file.

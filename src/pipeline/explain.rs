@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use camino::Utf8Path;
 
 use super::prepare::Prepared;
+use crate::build::log as build_log;
 use crate::compat::{GpuLookup, gpu_by_name};
 use crate::diagnose::{Diagnosis, Facts, Finding, Scanner, judge};
 use crate::domain::arch::Capability;
@@ -15,6 +16,7 @@ use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::version::CudaVersion;
 use crate::probe::gpu;
+use crate::report::Excerpt;
 use crate::sys::{Env, machine};
 
 /// Read at once.
@@ -142,7 +144,10 @@ pub fn problem(status: ExitStatus, log: &Utf8Path, found: Option<&Diagnosis>) ->
     }
     let problem = new(format!("setup.py failed ({status})"));
     let shown = found.and_then(|found| {
-        let first = found.errors.first().map(|error| format!("line {}: {}", error.line, error.excerpt.join("\n")));
+        let first = found.errors.first().map(|error| match around(log, error.line) {
+            Some(excerpt) => format!("where the log first names an error:\n{excerpt}"),
+            None => format!("line {}: {}", error.line, error.excerpt.join("\n")),
+        });
         first.or_else(|| (!found.tail.is_empty()).then(|| found.tail.join("\n")))
     });
     let problem = match (&shown, status.signal()) {
@@ -158,6 +163,11 @@ pub fn problem(status: ExitStatus, log: &Utf8Path, found: Option<&Diagnosis>) ->
         (_, Some(_)) => problem.help("mend the first error above; the ones after it often follow from it"),
         (_, None) => problem.help("run the project's own `setup.py bdist_wheel` in a debugger"),
     }
+}
+
+/// What stands around a line of our own log, which begins with the command that was run.
+fn around(log: &Utf8Path, line: u64) -> Option<Excerpt> {
+    build_log::around(log, 1, usize::try_from(line).ok()?)
 }
 
 fn explained(problem: Problem, cause: &Finding) -> Problem {

@@ -34,6 +34,8 @@ pub struct PlanDocument {
     pub recipe: String,
     /// The recipe's text, where it was inferred.
     pub inferred: Option<String>,
+    /// What a build of this cell would be refused for on this machine; without a matrix, that is an error instead.
+    pub refused: Vec<ErrorMessage>,
     /// Canonical arch set.
     pub archs: String,
     /// Why these archs.
@@ -85,22 +87,7 @@ const NOT_HERE: [&str; 2] = [provision::NOT_INSTALLED, source::NOT_FETCHED];
 pub fn document(context: &Context<'_>, unit: &Unit) -> Result<PlanDocument, Problems> {
     let Unit { loaded, request, .. } = unit;
     let name = loaded.recipe.name.clone();
-    let value = |axis: Axis| Some((axis.name().to_owned(), unit.cell.get(axis)?.to_owned()));
-    let mut document = PlanDocument {
-        unit: unit.id.clone(),
-        package: name.clone(),
-        cell: Axis::ALL.into_iter().filter_map(value).collect(),
-        pruned: unit.pruned.clone(),
-        recipe: loaded.origin.clone(),
-        inferred: loaded.inferred.then(|| loaded.text.clone()),
-        archs: String::new(),
-        archs_why: Vec::new(),
-        toolchain: None,
-        toolchain_why: Vec::new(),
-        considered: Vec::new(),
-        missing: Vec::new(),
-        ready: None,
-    };
+    let mut document = blank(unit);
     if document.pruned.is_some() {
         return Ok(document);
     }
@@ -140,6 +127,33 @@ pub fn document(context: &Context<'_>, unit: &Unit) -> Result<PlanDocument, Prob
         why: if hit { None } else { artifacts.why(&name, &inputs) },
     });
     Ok(document)
+}
+
+/// The plan of a cell that a build would be refused for here.
+pub fn refused(unit: &Unit, problems: &Problems) -> PlanDocument {
+    PlanDocument { refused: problems.iter().map(ErrorMessage::from).collect(), ..blank(unit) }
+}
+
+/// A plan of which nothing but the unit is known.
+fn blank(unit: &Unit) -> PlanDocument {
+    let loaded = &unit.loaded;
+    let value = |axis: Axis| Some((axis.name().to_owned(), unit.cell.get(axis)?.to_owned()));
+    PlanDocument {
+        unit: unit.id.clone(),
+        package: loaded.recipe.name.clone(),
+        cell: Axis::ALL.into_iter().filter_map(value).collect(),
+        pruned: unit.pruned.clone(),
+        recipe: loaded.origin.clone(),
+        inferred: loaded.inferred.then(|| loaded.text.clone()),
+        refused: Vec::new(),
+        archs: String::new(),
+        archs_why: Vec::new(),
+        toolchain: None,
+        toolchain_why: Vec::new(),
+        considered: Vec::new(),
+        missing: Vec::new(),
+        ready: None,
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The units of a run: what they are, and building them side by side.
 //!
-//! A unit is a recipe with one cell of its matrix. Invariant: names and output folders are unlike one another, so that
-//! no unit can be taken for another and no wheel overwrites another; a unit that is asked for twice is built once.
+//! A unit is a recipe with one cell of its matrix. Invariant: names are unlike one another, and units of one package have
+//! output folders of their own, since their wheels have one file name; a unit that is asked for twice is built once.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;

@@ -8,11 +8,13 @@ use serde::Serialize;
 use crate::diagnose::Diagnosis;
 use crate::domain::problem::{Problem, Snippet};
 
+pub mod excerpt;
 pub mod summary;
 pub mod timeline;
 pub mod timings;
 pub mod units;
 
+pub use excerpt::Excerpt;
 pub use summary::{EffectiveSources, FileCoverage, GpuCheck, GpuStatus, Summary};
 pub use units::{Ended, Planned, Status};
 

@@ -1,15 +1,16 @@
 //! Runs a program whose error stream is its progress report, a line at a time.
 //!
 //! For installers, which take minutes and say what they do. The child stays in our process group, so that Ctrl-C
-//! stops both; where signals are deferred, it is stopped by us. Compilers are not run here: `build` has its own, richer
-//! streaming.
+//! stops both; where signals are deferred it has a group of its own, which we stop. Compilers are not run here: `build`
+//! has its own, richer streaming.
 
-use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::process::{Child, ChildStderr, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::domain::command::CommandSpec;
 
@@ -20,6 +21,10 @@ use super::{lock::Lock, process, signals};
 const KEPT_LINES: usize = 400;
 /// How long the child may take to end after a polite signal.
 const GRACE: Duration = Duration::from_secs(3);
+/// Time between two looks for a signal.
+const NAP: Duration = Duration::from_millis(50);
+/// How long words may come after the end: what a child leaves behind holds its streams, and we do not wait for that.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What the program left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,80 +45,103 @@ pub fn run(spec: &CommandSpec, lock: Option<&Lock>, mut on_line: impl FnMut(&str
     if let Some(lock) = lock {
         command.stdin(Stdio::from(lock.handle()?));
     }
+    let apart = signals::deferred();
+    if apart {
+        command.process_group(0);
+    }
     let mut child = command.spawn()?;
-    let output = child.stdout.take().map(|mut stream| {
+    let (output, lines) = (whole(child.stdout.take()), lines_of(child.stderr.take()));
+    let mut stopper = Stopper { group: apart.then(|| Pid::from_child(&child)), asked: None };
+    let mut stderr = std::collections::VecDeque::new();
+    let mut status = None;
+    loop {
+        match lines.recv_timeout(if status.is_some() { LAST_WORDS } else { NAP }) {
+            Ok(line) => {
+                on_line(&line);
+                if stderr.len() == KEPT_LINES {
+                    stderr.pop_front();
+                }
+                stderr.push_back(line);
+            }
+            Err(_) if status.is_some() => break,
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(Duration::from_millis(2)),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if status.is_none() {
+            stopper.look(&mut child);
+            status = child.try_wait()?;
+        }
+    }
+    stopper.end();
+    let stdout = output.recv_timeout(LAST_WORDS).unwrap_or_default();
+    let status = status.map_or_else(|| child.wait(), Ok)?;
+    Ok(Finished { status, stdout: String::from_utf8_lossy(&stdout).into_owned(), stderr: stderr.into() })
+}
+
+/// Everything that a stream says.
+fn whole<R: Read + Send + 'static>(stream: Option<R>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    if let Some(mut stream) = stream {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
             // A broken pipe ends the text early; what was read still counts.
             let _ = stream.read_to_end(&mut bytes);
-            bytes
-        })
-    });
-    let stream = child.stderr.take();
-    let child = Mutex::new(child);
-    let (stderr, status) = std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| stop_when_asked(&child));
-        let stderr = read(stream, &mut on_line);
-        let status = end(&child);
-        watcher.thread().unpark();
-        (stderr, status)
-    });
-    let stdout = output.and_then(|thread| thread.join().ok()).unwrap_or_default();
-    Ok(Finished { status: status?, stdout: String::from_utf8_lossy(&stdout).into_owned(), stderr: stderr? })
-}
-
-/// Hands on every line; gives back the last ones.
-fn read(stream: Option<ChildStderr>, on_line: &mut impl FnMut(&str)) -> io::Result<Vec<String>> {
-    let mut kept = std::collections::VecDeque::new();
-    let Some(stream) = stream else { return Ok(Vec::new()) };
-    let mut reader = BufReader::new(stream);
-    let mut line = Vec::new();
-    while reader.read_until(b'\n', &mut line)? > 0 {
-        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-        line.clear();
-        on_line(&text);
-        if kept.len() == KEPT_LINES {
-            kept.pop_front();
-        }
-        kept.push_back(text);
+            let _ = sender.send(bytes);
+        });
     }
-    Ok(kept.into())
+    receiver
 }
 
-/// Whether the child has ended. Nobody else waits for it, so its number is its own until then.
-fn ended(child: &Mutex<Child>) -> io::Result<Option<ExitStatus>> {
-    child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()
-}
-
-fn end(child: &Mutex<Child>) -> io::Result<ExitStatus> {
-    loop {
-        if let Some(status) = ended(child)? {
-            return Ok(status);
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// Asks the child to stop once a deferred signal has come, and kills it when it does not.
-fn stop_when_asked(child: &Mutex<Child>) {
-    let mut asked: Option<Stopwatch> = None;
-    loop {
-        {
-            let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
-            if !matches!(child.try_wait(), Ok(None)) {
-                return;
-            }
-            let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            match &asked {
-                None if signals::caught() => {
-                    asked = Some(Stopwatch::start());
-                    let _ = number.map(|number| kill_process(number, Signal::TERM));
+/// The lines of a stream as they come.
+fn lines_of<R: Read + Send + 'static>(stream: Option<R>) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    if let Some(stream) = stream {
+        std::thread::spawn(move || {
+            let mut reader = BufReader::new(stream);
+            let mut line = Vec::new();
+            while reader.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+                if sender.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
+                    return;
                 }
-                Some(since) if since.elapsed() > GRACE => drop(child.kill()),
-                _ => {}
+                line.clear();
             }
+        });
+    }
+    receiver
+}
+
+/// Asks a child to stop once a deferred signal has come, and kills it when it does not.
+struct Stopper {
+    group: Option<Pid>,
+    asked: Option<Stopwatch>,
+}
+
+impl Stopper {
+    fn look(&mut self, child: &mut Child) {
+        match &self.asked {
+            None if signals::caught() => {
+                self.asked = Some(Stopwatch::start());
+                self.signal(Signal::TERM);
+            }
+            Some(since) if since.elapsed() > GRACE => {
+                self.signal(Signal::KILL);
+                let _ = child.kill();
+            }
+            _ => {}
         }
-        std::thread::park_timeout(Duration::from_millis(50));
+    }
+
+    /// Whatever a stopped child has left behind goes too.
+    fn end(&self) {
+        if self.asked.is_some() {
+            self.signal(Signal::KILL);
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, signal);
+        }
     }
 }
 
@@ -128,5 +156,13 @@ mod tests {
         let finished = run(&spec, None, |line| seen.push(line.to_owned())).unwrap();
         assert_eq!(seen, ["one", "two"]);
         assert_eq!((finished.stdout.as_str(), finished.status.code()), ("out\n", Some(4)));
+    }
+
+    #[test]
+    fn what_a_child_leaves_running_does_not_hold_us() {
+        let watch = Stopwatch::start();
+        let spec = CommandSpec::new("/bin/sh", "/").args(["-c", "sleep 30 & echo told >&2"]);
+        assert_eq!(run(&spec, None, |_| {}).unwrap().stderr, ["told"]);
+        assert!(watch.elapsed() < Duration::from_secs(10));
     }
 }

@@ -48,6 +48,11 @@ impl Drop for Deferred {
     }
 }
 
+/// Whether somebody defers signals, and with that has taken on to stop what was started.
+pub fn deferred() -> bool {
+    !FATAL.load(Ordering::SeqCst)
+}
+
 /// The error of a wait that a signal ended.
 pub fn interrupted() -> io::Error {
     io::Error::new(io::ErrorKind::Interrupted, "stopped by a signal")

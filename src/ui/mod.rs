@@ -64,7 +64,7 @@ impl Settings {
         let color = terminal && !dumb && env.get(env_vars::NO_COLOR).is_none();
         let plain = env.get(env_vars::CI).is_some() || env.get(env_vars::NO_COLOR).is_some();
         let live = terminal && !dumb && !plain && !quiet && format == Format::Text;
-        let service = Service::detect(env).filter(|_| streams && !live && !quiet && format == Format::Text);
+        let service = Service::detect(env).filter(|_| streams && !live && format == Format::Text);
         Self { format, streams, quiet, verbose, color, live, service }
     }
 

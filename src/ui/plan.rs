@@ -64,6 +64,7 @@ pub fn cells(plans: &[PlanDocument]) -> String {
         let value = |axis: &str| plan.cell.get(axis).cloned().unwrap_or_else(|| "-".to_owned());
         let verdict = match (&plan.pruned, &plan.ready) {
             (Some(_), _) => "pruned",
+            (None, None) if !plan.refused.is_empty() => "refused on this machine",
             (None, None) => "built, once its toolchain or source is here",
             (None, Some(ready)) if ready.hit => "restored from the cache",
             (None, Some(_)) => "built",
@@ -73,9 +74,10 @@ pub fn cells(plans: &[PlanDocument]) -> String {
     }
     let mut text = table(&rows);
     for plan in plans {
-        if let Some(why) = &plan.pruned {
+        let refused = plan.refused.iter().map(|problem| ("refused", &problem.message));
+        for (word, why) in plan.pruned.iter().map(|why| ("pruned", why)).chain(refused) {
             let line = format!("{}: {why}", plan.unit);
-            let _ = write!(text, "\npruned    {}", wrap(&line, WIDTH - 10, "          "));
+            let _ = write!(text, "\n{word:<9} {}", wrap(&line, WIDTH - 10, "          "));
         }
     }
     text

@@ -29,4 +29,5 @@ mod real;
 mod recipe;
 mod tidy;
 mod toolchain;
+mod units;
 mod verify;
