@@ -104,7 +104,7 @@ fn one(flag: &str, values: &[String]) -> Result<Option<String>, Problem> {
 #[derive(Debug, Args)]
 pub struct Choice {
     /// A built-in name (mmcv, torch-linear-assignment, torch-scatter), a recipe file, a folder with `cuwright.toml`, or a
-    /// source tree with `setup.py` [default: the current folder]
+    /// source tree with `setup.py`, `pyproject.toml`, `CMakeLists.txt` or a Bazel workspace [default: the current folder]
     #[arg(value_name = "RECIPE")]
     pub recipes: Vec<String>,
     /// For which GPUs and with what.

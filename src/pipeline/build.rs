@@ -1,4 +1,4 @@
-//! One unit from its key to the verified wheel: restore, or build, verify and store.
+//! One unit from its key to the verified artifact: restore, or build, verify and store.
 
 use std::time::Duration;
 
@@ -6,25 +6,30 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::artifact::{Artifacts, Cached};
 use super::budget::Seat;
+use super::made::{self, Made};
 use super::prepare::Prepared;
 use super::{Context, verify};
+use crate::build::bazel;
 use crate::build::cause::Finder;
+use crate::build::cmake::Unread;
 use crate::build::folder::{self, BuildFolder};
 use crate::build::ninja;
 use crate::build::run::{self, Ending, Happening, RunError};
+use crate::build::setup_py::Serial;
 use crate::domain::arch::{ArchSet, effective_archs_of_line};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
-use crate::plan;
+use crate::plan::{self, Step};
 use crate::report::{Event, Stage, Summary};
+use crate::sys::clock::Stopwatch;
 use crate::sys::signals::{self, Deferred};
-use crate::sys::{clock, files};
+use crate::sys::{clock, files, process};
 use crate::verify::import::Checker;
 
 /// How long a rejected wheel or what a killed build left is kept for a look.
 const KEPT: Duration = Duration::from_hours(24);
 
-/// Restores or builds a prepared unit and puts its wheel into `out`.
+/// Restores or builds a prepared unit and puts its artifact into `out`.
 ///
 /// # Errors
 /// A failed build or verification; an output folder that cannot be written.
@@ -63,10 +68,12 @@ pub fn unit(
         // Nothing half-made stays behind; the log tells how far it was.
         let _ = folder.remove();
     })?;
-    context.stage(name, Stage::Verify, format!("device code and import of {}", file_name(&built.wheel)));
+    let artifact = built.made.file();
+    let looked_at = if imports(unit) { "device code and import" } else { "device code" };
+    context.stage(name, Stage::Verify, format!("{looked_at} of {}", file_name(artifact)));
     let checker = || built.checker.map_or_else(|| start_checker(context, unit, &folder.root), Ok);
     let verified =
-        verify::wheel(context, &unit.recipe, &unit.archs, &unit.toolchain, checker, &built.wheel, &folder.root);
+        verify::artifact(context, &unit.recipe, &unit.archs, &unit.toolchain, checker, &built.made, &folder.root);
     if signals::caught() {
         let _ = folder.remove();
         return Err(interrupted(&folder).into());
@@ -75,12 +82,13 @@ pub fn unit(
     let mut summary = Summary {
         unit: name.to_owned(),
         package: name.to_owned(),
-        version: unit.recipe.version.clone().or_else(|| version_of(&built.wheel)),
+        version: unit.recipe.version.clone().or_else(|| built.made.version()),
         key: unit.key.to_string(),
         restored: false,
         wheel: String::new(),
-        wheel_bytes: fs_err::metadata(&built.wheel).map(|meta| meta.len()).unwrap_or_default(),
-        wheel_sha256: files::sha256_file(&built.wheel).map_err(|error| not_written(&built.wheel, &error))?,
+        kind: built.made.kind(),
+        wheel_bytes: fs_err::metadata(artifact).map(|meta| meta.len()).unwrap_or_default(),
+        wheel_sha256: files::sha256_file(artifact).map_err(|error| not_written(artifact, &error))?,
         requested: unit.archs.to_string(),
         effective: built.effective.to_string(),
         files: verified.files,
@@ -91,11 +99,11 @@ pub fn unit(
         build_seconds: built.seconds,
     };
     if !no_cache {
-        artifacts.put(context, &unit.key, &built.wheel, unit.inputs.to_json(), &summary);
+        artifacts.put(context, &unit.key, artifact, unit.inputs.to_json(), &summary);
     }
     // What was built and verified is worth naming even where it cannot be put where it should go.
-    let kept = |problem: Problem| problem.why(format!("the verified wheel is {}", built.wheel));
-    summary.wheel = deliver(context, name, &built.wheel, out).map_err(kept)?.into_string();
+    let kept = |problem: Problem| problem.why(format!("the verified artifact is {artifact}"));
+    summary.wheel = deliver(context, name, artifact, out).map_err(kept)?.into_string();
     if let Err(error) = folder.remove() {
         context.warn(name, format!("the build folder stays behind: {error}"));
     }
@@ -136,7 +144,7 @@ fn check_out(out: &Utf8Path) -> Result<(), Problem> {
 
 fn deliver(context: &Context<'_>, unit: &str, wheel: &Utf8Path, out: &Utf8Path) -> Result<Utf8PathBuf, Problem> {
     let to = out.join(file_name(wheel));
-    // The arch set is not part of a wheel's file name, so another build of the same package has the same one.
+    // The arch set is not part of an artifact's file name, so another build of the same package has the same one.
     let digest = |path: &Utf8Path| files::sha256_file(path).ok();
     if to.exists() && digest(&to) != digest(wheel) {
         context.warn(unit, format!("{to} held another build and is replaced; that one can be restored from the cache"));
@@ -167,22 +175,17 @@ fn interrupted(folder: &BuildFolder) -> Problem {
         .help("run the same command again")
 }
 
-/// The version in a wheel's file name, `name-version-…`.
-fn version_of(wheel: &Utf8Path) -> Option<String> {
-    file_name(wheel).split('-').nth(1).map(str::to_owned)
-}
-
 fn file_name(path: &Utf8Path) -> &str {
     path.file_name().unwrap_or_default()
 }
 
-/// The wheel that failed stays where it is, for `inspect`.
+/// The artifact that failed stays where it is, for `inspect`.
 fn keep_failed(problems: &Problems, folder: &BuildFolder) -> Problems {
-    problems.clone().also(&format!("the rejected wheel is in {}, the log is {}", folder.dist, folder.log))
+    problems.clone().also(&format!("the rejected artifact is in {}, the log is {}", folder.dist, folder.log))
 }
 
 struct Built {
-    wheel: Utf8PathBuf,
+    made: Made,
     effective: ArchSet,
     seconds: u64,
     checker: Option<Checker>,
@@ -206,39 +209,47 @@ fn compile(
     }
     unit.source.copy_to(&folder.source)?;
     unit.apply_patches(context, &folder.source)?;
+    if signals::caught() {
+        return Err(interrupted(folder).into());
+    }
     // One limit holds for all units of a run.
     let jobs = seat.take(unit.jobs.count, unit.recipe.build.memory_per_job).ok_or_else(|| interrupted(folder))?;
     let environment = unit.environment.with_jobs(jobs);
-    let spec = plan::setup_py(&unit.toolchain, &environment, &folder.source, &folder.dist);
+    let commands = plan::commands(&unit.recipe, &unit.toolchain, &environment, jobs, folder.places(), context.env);
     let shared = if jobs < unit.jobs.count { format!("{jobs} of ") } else { String::new() };
     context.stage(name, Stage::Build, format!("{shared}{}; log {}", unit.jobs.why, folder.log));
     let mut watcher = Watcher::new(context, name);
     // Importing torch takes seconds. At a low priority it fits into what the compilers leave.
-    let checker = start_checker(context, unit, &folder.root).ok();
-    let (ending, elapsed) = run::run(&spec, &folder.root, &folder.log, |happening| {
-        watcher.see(&happening);
-    })
-    .map_err(|error| not_run(&error, &spec.program))?;
+    let checker = imports(unit).then(|| start_checker(context, unit, &folder.root).ok()).flatten();
+    let ended = commands.steps.iter().try_for_each(|step| watcher.run(unit, folder, step));
     seat.leave();
-    match ending {
-        Ending::Interrupted => return Err(interrupted(folder).into()),
-        Ending::Exited(status) if !status.success() => {
-            return Err(failed(status, &folder.log, &watcher.cause).into());
-        }
-        Ending::Exited(_) => {}
+    if let Some(last) = &commands.last {
+        // A signal has stopped everything in the folder already, and what has ended cannot be ended again.
+        let _ = process::capture(&last.command, LAST);
     }
-    let wheel = folder.wheel().map_err(|(message, why)| {
-        Problem::new("cuwright::build::no_wheel", Exit::Build, message)
-            .why(why)
-            .why(format!("the log is {}", folder.log))
-            .help("run the project's own `setup.py bdist_wheel` and see what it writes to `--dist-dir`")
-    })?;
-    Ok(Built { wheel, effective: watcher.effective, seconds: elapsed.as_secs(), checker })
+    ended?;
+    if let Some(loss) = watcher.serial.loss(watcher.watch.elapsed(), jobs) {
+        context.warn(name, made::told(loss, jobs));
+    }
+    let made = made::collect(unit, folder, commands.steps.last().map_or("the build", |step| step.name))?;
+    Ok(Built { made, effective: watcher.effective, seconds: watcher.watch.elapsed().as_secs(), checker })
+}
+
+/// How long the end of a build system may take.
+const LAST: Duration = Duration::from_mins(1);
+
+/// Whether something of the artifact is to be imported.
+fn imports(unit: &Prepared) -> bool {
+    let verify = &unit.recipe.verify;
+    unit.recipe.build.backend.makes_wheel() || !verify.import.is_empty() || verify.check.is_some()
 }
 
 fn not_run(error: &RunError, program: &str) -> Problem {
     let (why, help) = match error {
-        RunError::Start(error) => (format!("{program}: {error}"), "check that this Python exists and may be run"),
+        RunError::Start(error) => (
+            format!("{program}: {error}"),
+            "check that this program is here; `build-requires` can bring ninja and CMake",
+        ),
         RunError::Log(error) => {
             (error.to_string(), "free some space, or choose another cache folder with `--cache-dir`")
         }
@@ -248,23 +259,25 @@ fn not_run(error: &RunError, program: &str) -> Problem {
 }
 
 /// The first line that names an error, and what stood around it: the last line of such a log is only an echo.
-fn failed(status: std::process::ExitStatus, log: &Utf8Path, cause: &Finder) -> Problem {
-    let problem = Problem::new("cuwright::build::failed", Exit::Build, format!("setup.py failed ({status})"));
+fn failed(step: &str, status: std::process::ExitStatus, log: &Utf8Path, cause: &Finder) -> Problem {
+    let problem = Problem::new("cuwright::build::failed", Exit::Build, format!("{step} failed ({status})"));
     let log = format!("the whole log is {log}");
     match cause.text() {
         Some(text) => {
             problem.why(text).why(log).help("mend the first error above; the ones after it often follow from it")
         }
-        None => problem
-            .why("it printed nothing")
-            .why(log)
-            .help("run the project's own `setup.py bdist_wheel` in a debugger"),
+        None => problem.why("it printed nothing").why(log).help("run the command at the top of the log in a debugger"),
     }
 }
 
 struct Watcher<'a> {
     context: &'a Context<'a>,
     unit: &'a str,
+    /// The step that runs.
+    step: &'static str,
+    watch: Stopwatch,
+    serial: Serial,
+    unread: Unread,
     cause: Finder,
     effective: ArchSet,
     done: u32,
@@ -276,7 +289,32 @@ struct Watcher<'a> {
 impl<'a> Watcher<'a> {
     fn new(context: &'a Context<'a>, unit: &'a str) -> Self {
         let (cause, effective) = (Finder::default(), ArchSet::new());
-        Self { context, unit, cause, effective, done: 0, total: 0, seconds: 0, memory: 0 }
+        let (serial, unread, watch) = (Serial::default(), Unread::default(), Stopwatch::start());
+        let (done, total, seconds, memory) = (0, 0, 0, 0);
+        Self { context, unit, step: "", watch, serial, unread, cause, effective, done, total, seconds, memory }
+    }
+
+    /// Runs one step to its end.
+    fn run(&mut self, unit: &Prepared, folder: &BuildFolder, step: &Step) -> Result<(), Problem> {
+        if signals::caught() {
+            return Err(interrupted(folder));
+        }
+        self.step = step.name;
+        self.cause = Finder::default();
+        let run = run::run(&step.command, &folder.root, &folder.log, |happening| self.see(&happening));
+        match run.map_err(|error| not_run(&error, &step.command.program))?.0 {
+            Ending::Interrupted => Err(interrupted(folder)),
+            Ending::Exited(status) if !status.success() => Err(failed(step.name, status, &folder.log, &self.cause)),
+            Ending::Exited(_) => {
+                let unread = std::mem::take(&mut self.unread);
+                let own = unread.judge(&unit.environment.archs.define, &plan::TOOLCHAIN_DEFINES)?;
+                if !own.is_empty() {
+                    let names = own.join(", ");
+                    self.context.warn(self.unit, format!("the project does not read the CMake variables {names}"));
+                }
+                Ok(())
+            }
+        }
     }
 
     fn see(&mut self, happening: &Happening<'_>) {
@@ -285,11 +323,13 @@ impl<'a> Watcher<'a> {
                 (self.context.tell)(Event::Output { unit: self.unit.to_owned(), line: (*line).to_owned() });
                 self.read(line);
                 self.cause.see(line);
+                self.unread.see(line);
+                self.serial.see(line, self.watch.elapsed());
             }
-            Happening::Tick { seconds, oldest, memory } => {
-                (self.seconds, self.memory) = (*seconds, *memory);
-                // Where no compiler runs, setup.py itself links, copies or packs.
-                let (file, age) = oldest.clone().unwrap_or_else(|| ("setup.py".to_owned(), self.seconds));
+            Happening::Tick { oldest, memory, .. } => {
+                (self.seconds, self.memory) = (self.watch.elapsed().as_secs(), *memory);
+                // Where no compiler runs, the build system itself links, copies or packs.
+                let (file, age) = oldest.clone().unwrap_or_else(|| (self.step.to_owned(), self.seconds));
                 self.progress(file, age);
             }
         }
@@ -299,7 +339,7 @@ impl<'a> Watcher<'a> {
         if ninja::runs_nvcc(line) {
             self.effective = std::mem::take(&mut self.effective).union(&effective_archs_of_line(line).set);
         }
-        if let Some(step) = ninja::step(line) {
+        if let Some(step) = ninja::step(line).or_else(|| bazel::step(line)) {
             (self.done, self.total) = (step.done, step.total);
             if let Some(source) = ninja::source(step.command) {
                 self.progress(source, 0);

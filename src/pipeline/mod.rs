@@ -1,4 +1,4 @@
-//! Joins the effects: one unit from recipe to verified wheel.
+//! Joins the effects: one unit from recipe to verified artifact.
 //!
 //! The stages do not know one another; this is where a value of one becomes the input of the next.
 
@@ -10,6 +10,7 @@ pub mod env;
 pub mod explain;
 pub mod judge;
 pub mod load;
+pub mod made;
 pub mod plan;
 pub mod prepare;
 pub mod source;

@@ -10,11 +10,12 @@ use std::str::FromStr as _;
 use pep440_rs::{Version, VersionSpecifiers};
 
 use crate::compat::support::{self, Compiler};
+use crate::domain::arch::dialect::Consumer;
 use crate::domain::arch::{Arch, ArchSet, Form};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::toolchain::{HostFamily, Toolchain};
-use crate::recipe::Recipe;
+use crate::recipe::{Backend, Recipe};
 
 /// Checks a unit. Gives back the warnings.
 ///
@@ -31,12 +32,14 @@ pub fn check(recipe: &Recipe, toolchain: &Toolchain, archs: &ArchSet) -> Result<
     // A list that could not be read says nothing; the table of torch releases is asked instead.
     let accepted = (!torch.supported_archs.is_empty()).then_some(torch.supported_archs.as_slice());
     let place = format!("torch {} at {}", torch.version, torch.folder);
-    found
-        .extend(support::against_torch(archs, &torch.version, accepted).into_iter().map(|problem| problem.why(&place)));
-    toolkit_against_torch(toolchain, &mut found, &mut warnings);
+    if recipe.build.archs.has(Consumer::Torch) {
+        let refused = support::against_torch(archs, &torch.version, accepted).into_iter();
+        found.extend(refused.map(|problem| problem.why(&place)));
+        toolkit_against_torch(toolchain, &mut found, &mut warnings);
+    }
     toolkit_against_host_compiler(toolchain, &mut found);
     recipe_ranges(recipe, toolchain, &mut found);
-    if toolchain.ninja.is_none() {
+    if toolchain.ninja.is_none() && recipe.build.backend != Backend::Bazel {
         warnings.push("ninja was not found: sources compile one after another and progress is not known; add \"ninja\" to `toolchain.build-requires`".to_owned());
     }
     if only_arch_specific_ptx(archs) {

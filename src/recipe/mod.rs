@@ -4,6 +4,8 @@
 //! `parse` reads, `resolve` joins, `infer` writes one for a bare source tree, `builtin` holds those we ship.
 //! Pure: reading the file is the caller's work.
 
+pub mod backend;
+mod building;
 pub mod builtin;
 pub mod infer;
 pub mod matrix;
@@ -16,6 +18,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use self::backend::{ArchNames, Backend, Bazel, Cmake, HowFar, Tried, Words};
 use self::matrix::Matrix;
 use self::size::ByteSize;
 
@@ -43,30 +46,38 @@ pub struct Recipe {
     pub verify: Verify,
     /// What `--matrix` builds.
     pub matrix: Matrix,
+    /// How far this recipe was tried, where it says so.
+    pub tried: Option<Tried>,
 }
 
 impl Recipe {
     /// A recipe that asks for a default toolchain and builds nothing.
     pub fn without_source(name: &str) -> Self {
+        let backend = Backend::SetupPy;
         Self {
             name: name.to_owned(),
             version: None,
             source: Source::Path(".".to_owned()),
             patches: Vec::new(),
             toolchain: ToolchainNeeds {
-                build_requires: resolve::DEFAULT_BUILD_REQUIRES.map(str::to_owned).to_vec(),
+                build_requires: backend.default_requires().iter().map(|&name| name.to_owned()).collect(),
                 ..ToolchainNeeds::default()
             },
             targets: Targets::default(),
             build: Build {
-                backend: Backend::SetupPy,
+                backend,
+                folder: String::new(),
+                archs: ArchNames { consumers: backend.default_consumers().to_vec(), ..ArchNames::default() },
+                cmake: Cmake::default(),
+                bazel: Bazel::default(),
                 env: BTreeMap::new(),
                 clear_env: Vec::new(),
                 pass_env: Vec::new(),
-                memory_per_job: resolve::DEFAULT_MEMORY,
+                memory_per_job: building::DEFAULT_MEMORY,
             },
             verify: Verify::default(),
             matrix: Matrix::default(),
+            tried: None,
         }
     }
 }
@@ -106,7 +117,7 @@ pub struct ToolchainNeeds {
     pub torch: String,
     /// Python.
     pub python: String,
-    /// Requirements that setup.py needs beside torch.
+    /// Requirements that the build needs beside torch.
     pub build_requires: Vec<String>,
 }
 
@@ -133,6 +144,14 @@ pub struct Profile {
 pub struct Build {
     /// Build system.
     pub backend: Backend,
+    /// Folder of the source tree that it runs in; empty for the top.
+    pub folder: String,
+    /// Who reads the archs.
+    pub archs: ArchNames,
+    /// What `CMake` is told.
+    pub cmake: Cmake,
+    /// What Bazel is told.
+    pub bazel: Bazel,
     /// Variables to set.
     pub env: BTreeMap<String, String>,
     /// Variables that must not reach the build.
@@ -141,14 +160,6 @@ pub struct Build {
     pub pass_env: Vec<String>,
     /// Memory one compile job needs at its peak.
     pub memory_per_job: ByteSize,
-}
-
-/// A build system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Backend {
-    /// `setup.py bdist_wheel` without isolation.
-    #[serde(rename = "setup.py")]
-    SetupPy,
 }
 
 /// How to judge the result.

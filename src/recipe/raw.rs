@@ -35,6 +35,8 @@ pub struct RawRecipe {
     /// What `--matrix` builds.
     #[serde(default)]
     pub matrix: RawMatrix,
+    /// How far this recipe was tried.
+    pub tried: Option<RawTried>,
 }
 
 /// `[package]`
@@ -83,7 +85,7 @@ pub struct RawToolchain {
     /// Python, such as `>=3.8`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub python: Option<Spanned<String>>,
-    /// What setup.py needs beside torch. Default: setuptools below 81, wheel, ninja.
+    /// What the build needs beside torch. The default depends on the backend; `setup.py`: setuptools below 81, wheel, ninja.
     pub build_requires: Option<Vec<String>>,
 }
 
@@ -115,9 +117,25 @@ pub struct RawProfile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RawBuild {
-    /// Build system; `setup.py`.
+    /// Build system: `setup.py` (default), `pyproject`, `cmake` or `bazel`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub backend: Option<Spanned<String>>,
+    /// Folder of the source tree that the build system runs in. Default: the top.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub folder: Option<Spanned<String>>,
+    /// Whose arch variables are set, such as `torch`, `cmake`, `caffe`. The default depends on the backend.
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
+    pub archs_for: Option<Vec<Spanned<String>>>,
+    /// Environment variables of the project's own that take archs, each with its spelling.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub arch_env: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// `CMake` variables of the project's own that take archs, each with its spelling.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub arch_define: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// What `CMake` is told.
+    pub cmake: RawCmake,
+    /// What Bazel is told.
+    pub bazel: RawBazel,
     /// Variables to set for the build.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub env: BTreeMap<Spanned<String>, Spanned<String>>,
@@ -130,6 +148,66 @@ pub struct RawBuild {
     /// Memory one compile job needs, such as `3 GiB`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub memory_per_job: Option<Spanned<String>>,
+}
+
+/// `[build.cmake]`
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawCmake {
+    /// `-D` definitions, values as strings.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub defines: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// Configure preset of the project's `CMakePresets.json`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub preset: Option<Spanned<String>>,
+    /// Targets to build. Default: the project's default target.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub targets: Vec<Spanned<String>>,
+    /// Components to install. Default: all.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub components: Vec<Spanned<String>>,
+}
+
+/// `[build.bazel]`
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawBazel {
+    /// Target patterns, such as `//pkg:lib`; required with the backend `bazel`.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub targets: Vec<Spanned<String>>,
+    /// Further flags of `bazel build`, such as `--config=cuda`.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub flags: Vec<Spanned<String>>,
+    /// Flags before `build`, such as `--host_jvm_args=-Xmx4g`.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub startup_flags: Vec<Spanned<String>>,
+    /// Folder for `--disk_cache`; absolute, or relative to the home folder with `~/`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub disk_cache: Option<Spanned<String>>,
+    /// Address for `--remote_cache`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub remote_cache: Option<Spanned<String>>,
+}
+
+/// `[tried]`
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawTried {
+    /// `built and run`, `built` or `planned only`.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub how: Spanned<String>,
+    /// Day, such as `2026-11-30`.
+    pub on: String,
+    /// torch release.
+    pub torch: String,
+    /// CUDA release.
+    pub cuda: String,
+    /// For which archs, and what else is worth knowing.
+    #[serde(default)]
+    pub note: String,
 }
 
 /// `[verify]`

@@ -7,17 +7,11 @@ use toml::Spanned;
 use super::matrix::{self, Axis};
 use super::parse::Document;
 use super::raw::{RawRecipe, RawSource};
-use super::size::ByteSize;
-use super::{Backend, Build, Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Waiver};
+use super::{Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Waiver, building};
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::requirement::specifiers;
-
-/// setuptools 81 and later lack `pkg_resources`, which many setup.py files still import.
-pub(super) const DEFAULT_BUILD_REQUIRES: [&str; 3] = ["setuptools<81", "wheel", "ninja"];
-/// What a typical torch source file needs at its peak (nvcc with torch headers: 1.3 to 3 GiB).
-pub(super) const DEFAULT_MEMORY: ByteSize = ByteSize(2 << 30);
 
 /// Applies defaults and judges every value. `patch_text` reads a patch beside the recipe.
 ///
@@ -33,21 +27,16 @@ pub fn resolve(
     let name = judge.name(&raw.package.name);
     let source = judge.source(&raw.source);
     let patches = judge.patches(&raw.source.patches, patch_text);
+    let build = building::build(&mut judge, &raw.build);
+    let default_requires = || build.backend.default_requires().iter().map(|&name| name.to_owned()).collect();
     let toolchain = ToolchainNeeds {
         cuda: judge.range(raw.toolchain.cuda.as_ref()),
         torch: judge.range(raw.toolchain.torch.as_ref()),
         python: judge.range(raw.toolchain.python.as_ref()),
-        build_requires: raw
-            .toolchain
-            .build_requires
-            .unwrap_or_else(|| DEFAULT_BUILD_REQUIRES.map(str::to_owned).to_vec()),
+        build_requires: raw.toolchain.build_requires.unwrap_or_else(default_requires),
     };
     let matrix = matrix::resolve(&mut judge, &raw.matrix);
-    let backend = judge.backend(raw.build.backend.as_ref());
-    let memory_per_job = judge.memory(raw.build.memory_per_job.as_ref());
-    let env = raw.build.env.iter().map(|(name, value)| (judge.variable(name), judge.value(value))).collect();
-    let clear_env = raw.build.clear_env.iter().map(|name| judge.variable(name)).collect();
-    let pass_env = raw.build.pass_env.iter().map(|name| judge.variable(name)).collect();
+    let tried = raw.tried.as_ref().and_then(|tried| building::tried(&mut judge, tried));
     let extensions = raw.verify.extensions.iter().map(|glob| judge.glob(glob)).collect();
     let import = raw.verify.import.iter().map(|module| judge.module(module)).collect();
     let waivers = raw
@@ -71,9 +60,8 @@ pub fn resolve(
         _ => raw.package.version,
     };
     let source = source.unwrap_or_else(|| Source::Path(".".to_owned()));
-    let build = Build { backend, env, clear_env, pass_env, memory_per_job };
     let verify = Verify { extensions, import, check: raw.verify.check, requires: raw.verify.requires, waivers };
-    Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify, matrix })
+    Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify, matrix, tried })
 }
 
 /// Collects what is wrong with values, each with its place.
@@ -182,23 +170,7 @@ impl Judge<'_> {
         range.get_ref().clone()
     }
 
-    fn backend(&mut self, backend: Option<&Spanned<String>>) -> Backend {
-        if let Some(backend) = backend.filter(|b| b.get_ref() != "setup.py") {
-            let message = format!("`{}` is no backend of this cuwright", backend.get_ref());
-            self.refuse(backend, "unknown backend", message, "backends here: setup.py");
-        }
-        Backend::SetupPy
-    }
-
-    fn memory(&mut self, memory: Option<&Spanned<String>>) -> ByteSize {
-        let Some(memory) = memory else { return DEFAULT_MEMORY };
-        memory.get_ref().parse().unwrap_or_else(|why: String| {
-            self.refuse(memory, "no size", why, "write a number and a unit, such as `3 GiB`");
-            DEFAULT_MEMORY
-        })
-    }
-
-    fn variable(&mut self, name: &Spanned<String>) -> String {
+    pub(super) fn variable(&mut self, name: &Spanned<String>) -> String {
         let text = name.get_ref();
         if text.is_empty() || text.contains(|c: char| c == '=' || c.is_whitespace() || c.is_control()) {
             let message = format!("`{}` is no name of an environment variable", text.escape_debug());
@@ -207,7 +179,7 @@ impl Judge<'_> {
         text.clone()
     }
 
-    fn value(&mut self, value: &Spanned<String>) -> String {
+    pub(super) fn value(&mut self, value: &Spanned<String>) -> String {
         if value.get_ref().contains('\0') {
             let message = "an environment variable cannot hold a NUL".to_owned();
             self.refuse(value, "holds `\\u0000`", message, "remove it");
@@ -267,8 +239,8 @@ mod tests {
     #[test]
     fn defaults_are_applied() {
         let recipe = read("schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n").unwrap();
-        assert_eq!(recipe.toolchain.build_requires, DEFAULT_BUILD_REQUIRES);
-        assert_eq!(recipe.build.memory_per_job, DEFAULT_MEMORY);
+        assert_eq!(recipe.toolchain.build_requires, ["setuptools<81", "wheel", "ninja"]);
+        assert_eq!(recipe.build.memory_per_job, building::DEFAULT_MEMORY);
     }
 
     #[test]

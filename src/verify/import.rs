@@ -48,7 +48,7 @@ try:
             raise ImportError(f"{name} was imported from {where}, not from the wheel")
         print(f"{name} imports")
     stage = "check"
-    exec(compile(check, "<check>", "exec"), {"__name__": "__check__"})
+    exec(compile(check, "<check>", "exec"), {"__name__": "__check__", "root": site})
 except BaseException as error:
     import traceback
     traceback.print_exc()

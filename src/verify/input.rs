@@ -12,9 +12,6 @@ use super::site::{self, ExtensionFile};
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
 
-/// Suffixes of files that hold GPU code and are no extension files.
-const OBJECTS: [&str; 7] = ["o", "obj", "a", "lib", "cubin", "fatbin", "dll"];
-
 /// What an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
@@ -134,7 +131,7 @@ fn path_in(shown: &str, inner: &Utf8Path) -> Utf8PathBuf {
 }
 
 fn is_code(path: &Utf8Path) -> bool {
-    site::is_extension(path) || path.extension().is_some_and(|suffix| OBJECTS.contains(&suffix))
+    site::is_extension(path) || site::is_object(path)
 }
 
 /// Files below a folder, in byte order of their paths.

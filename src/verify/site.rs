@@ -2,7 +2,8 @@
 //!
 //! Scripts and data files of a wheel are left out: nothing that we check needs them.
 
-use std::io::{Read as _, Seek as _};
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use fs_err as fs;
@@ -22,7 +23,7 @@ pub struct ExtensionFile {
     pub path: Utf8PathBuf,
 }
 
-/// An unpacked wheel.
+/// An unpacked wheel, or a tree of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     /// Folder to put on `sys.path`.
@@ -68,6 +69,31 @@ pub fn unpack(wheel: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem> {
     Ok(Site { root: root.to_owned(), extensions })
 }
 
+/// Files of a tree that can hold device code: libraries, objects, archives, and programs whatever their name.
+pub fn of_tree(root: &Utf8Path, files: &[Utf8PathBuf]) -> Site {
+    let code = files.iter().filter(|name| {
+        let path = root.join(name);
+        // A library and the link that names its version are one file.
+        !path.is_symlink()
+            && (is_object(name) || is_extension(name) && starts_with(&path, *b"\x7fELF") || is_program(&path))
+    });
+    let extensions = code.map(|name| ExtensionFile { name: name.to_string(), path: root.join(name) }).collect();
+    Site { root: root.to_owned(), extensions }
+}
+
+/// Suffixes of files that hold GPU code and are no extension files.
+const OBJECTS: [&str; 7] = ["o", "obj", "a", "lib", "cubin", "fatbin", "dll"];
+
+/// Whether a path names a file that may hold GPU code and is no extension file.
+pub fn is_object(path: &Utf8Path) -> bool {
+    path.extension().is_some_and(|suffix| OBJECTS.contains(&suffix))
+}
+
+fn is_program(path: &Utf8Path) -> bool {
+    let executable = |meta: std::fs::Metadata| meta.permissions().mode() & 0o100 != 0;
+    fs::metadata(path).is_ok_and(executable) && starts_with(path, *b"\x7fELF")
+}
+
 /// Whether a path names an extension file, versioned sonames included.
 pub fn is_extension(path: &Utf8Path) -> bool {
     let name = path.file_name().unwrap_or_default();
@@ -108,12 +134,12 @@ fn placed(name: &str) -> Place {
 
 /// Whether a file starts like a zip archive.
 pub fn is_wheel(path: &Utf8Path) -> bool {
+    starts_with(path, *b"PK\x03\x04")
+}
+
+fn starts_with(path: &Utf8Path, magic: [u8; 4]) -> bool {
     let mut head = [0; 4];
-    let read = fs::File::open(path).and_then(|mut file| {
-        file.rewind()?;
-        file.read_exact(&mut head)
-    });
-    read.is_ok() && head == *b"PK\x03\x04"
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == magic
 }
 
 #[cfg(test)]

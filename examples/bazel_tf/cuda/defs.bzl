@@ -1,0 +1,42 @@
+"""`cuda_shared_library`: sources through nvcc into one shared library."""
+
+load("@local_cuda//:cuda.bzl", "ARCH_FLAGS", "HOST", "NVCC")
+
+def _cuda_shared_library(ctx):
+    objects = []
+    for source in ctx.files.srcs:
+        object = ctx.actions.declare_file("%s/%s.o" % (ctx.label.name, source.basename))
+        arguments = ctx.actions.args()
+        arguments.add_all(["-ccbin", HOST, "-O2", "-Xcompiler", "-fPIC"])
+        arguments.add_all(ARCH_FLAGS)
+        arguments.add_all(["-c", source, "-o", object])
+        ctx.actions.run(
+            executable = NVCC,
+            arguments = [arguments],
+            inputs = [source] + ctx.files.hdrs,
+            outputs = [object],
+            mnemonic = "CudaCompile",
+            progress_message = "Compiling %s" % source.short_path,
+            use_default_shell_env = True,
+        )
+        objects.append(object)
+    library = ctx.actions.declare_file("lib%s.so" % ctx.label.name)
+
+    # nvcc adds device code of its own when it links, for its default arch where none is named.
+    ctx.actions.run(
+        executable = NVCC,
+        arguments = ["-ccbin", HOST, "-shared", "-o", library.path] + ARCH_FLAGS + [object.path for object in objects],
+        inputs = objects,
+        outputs = [library],
+        mnemonic = "CudaLink",
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(files = depset([library]))]
+
+cuda_shared_library = rule(
+    implementation = _cuda_shared_library,
+    attrs = {
+        "srcs": attr.label_list(allow_files = [".cu"], mandatory = True),
+        "hdrs": attr.label_list(allow_files = [".h", ".cuh"]),
+    },
+)
