@@ -192,7 +192,8 @@ struct Built {
 }
 
 fn start_checker(context: &Context<'_>, unit: &Prepared, within: &Utf8Path) -> Result<Checker, Problem> {
-    Checker::start(&unit.toolchain.python.executable, plan::of_import(&unit.toolchain, context.env), Some(within))
+    let (python, env) = (&unit.toolchain.python.executable, plan::of_import(&unit.toolchain, context.env));
+    Checker::start(python, env, Some(within), unit.recipe.name != "torch")
 }
 
 fn compile(
@@ -241,7 +242,8 @@ const LAST: Duration = Duration::from_mins(1);
 /// Whether something of the artifact is to be imported.
 fn imports(unit: &Prepared) -> bool {
     let verify = &unit.recipe.verify;
-    unit.recipe.build.backend.makes_wheel() || !verify.import.is_empty() || verify.check.is_some()
+    let modules = verify.import.as_ref().map_or(unit.recipe.build.backend.makes_wheel(), |all| !all.is_empty());
+    modules || verify.check.is_some()
 }
 
 fn not_run(error: &RunError, program: &str) -> Problem {

@@ -321,10 +321,9 @@ impl Judge<'_> {
     fn import(&self, opened: &Opened, input: &mut Input) {
         let Some(python) = &self.python else { return };
         let site = import::site_of(opened);
-        let derived = import::modules_of(&site);
-        let modules = if self.verify.import.is_empty() { &derived } else { &self.verify.import };
-        let said = Checker::start(&python.executable, self.env.variables().clone(), None)
-            .and_then(|checker| import::run(checker, &site, modules, self.verify.check.as_deref()));
+        let modules = self.verify.import.clone().unwrap_or_else(|| import::modules_of(&site));
+        let said = Checker::start(&python.executable, self.env.variables().clone(), None, true)
+            .and_then(|checker| import::run(checker, &site, &modules, self.verify.check.as_deref()));
         match said {
             Ok(output) => input.import = Some(Check { ok: true, output }),
             Err(problem) => {

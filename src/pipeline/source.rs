@@ -1,4 +1,4 @@
-//! The source tree of a loaded recipe: a folder as it is, or an sdist that is fetched once.
+//! The source tree of a loaded recipe: a folder as it is, or an sdist or a commit that is fetched once.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -10,8 +10,9 @@ use crate::domain::toolchain::Python;
 use crate::provision;
 use crate::recipe::{Backend, Build, Source};
 use crate::report::Stage;
+use crate::source::git::Commit;
 use crate::source::pypi::Sdist;
-use crate::source::{Tree, path, pypi};
+use crate::source::{Tree, git, path, pypi};
 use crate::sys::net::{Client, Patience};
 
 /// Code of "this would have to be fetched first".
@@ -22,8 +23,10 @@ pub const NOT_FETCHED: &str = "cuwright::source::not_fetched";
 pub enum Known {
     /// A folder, read.
     Tree(Tree),
-    /// What to look for.
+    /// The sdist to look for.
     Sdist(Sdist),
+    /// The commit to fetch.
+    Commit(Commit),
 }
 
 /// Reads a source that is a folder.
@@ -38,6 +41,11 @@ pub fn known(loaded: &Loaded) -> Result<Known, Problem> {
         }
         Source::Pypi { name, version, sha256 } => {
             Ok(Known::Sdist(Sdist { name: name.clone(), version: version.clone(), sha256: sha256.clone() }))
+        }
+        Source::Git { url, commit, submodules } => {
+            let is_path = url.starts_with(['/', '.']);
+            let url = if is_path { loaded.folder.join(url).components().collect() } else { Utf8PathBuf::from(url) };
+            Ok(Known::Commit(Commit { url: url.into_string(), id: commit.clone(), submodules: *submodules }))
         }
     }
 }
@@ -56,6 +64,7 @@ pub fn obtain(
 ) -> Result<Tree, Problem> {
     let sdist = match known {
         Known::Tree(tree) => return Ok(tree),
+        Known::Commit(commit) => return checked_out(context, unit, &commit, build, request),
         Known::Sdist(sdist) => sdist,
     };
     let place = format!("the sdist of {} {}", sdist.name, sdist.version);
@@ -64,9 +73,7 @@ pub fn obtain(
     }
     let wanted = format!("{} {} (sha256 {}…)", sdist.name, sdist.version, sdist.sha256.get(..12).unwrap_or_default());
     if request.dry {
-        return Err(Problem::new(NOT_FETCHED, Exit::Recipe, "the source is not fetched yet")
-            .why(wanted)
-            .help("`cuwright build` fetches it"));
+        return Err(not_fetched(wanted));
     }
     context.stage(unit, Stage::Source, format!("{wanted} from the package index"));
     let asked = provision::Request {
@@ -78,13 +85,8 @@ pub fn obtain(
     let mut watch = |event| context.step(unit, Stage::Source, toolchain::words(&event));
     let index = || {
         if request.offline {
-            return Err(Problem::new(
-                "cuwright::source::offline",
-                Exit::Recipe,
-                "the source is not stored here, and the network may not be used",
-            )
-            .why(format!("{wanted} is neither in the cache nor in a folder of PIP_FIND_LINKS or UV_FIND_LINKS"))
-            .help("run once without `--offline`, or put the file into such a folder"));
+            let why = format!("{wanted} is neither in the cache nor in a folder of PIP_FIND_LINKS or UV_FIND_LINKS");
+            return Err(offline(why).help("run once without `--offline`, or put the file into such a folder"));
         }
         provision::index(&asked, context.cache_root, context.env, &mut watch)
     };
@@ -94,6 +96,40 @@ pub fn obtain(
         &place,
         build,
     )
+}
+
+fn checked_out(
+    context: &Context<'_>,
+    unit: &str,
+    commit: &Commit,
+    build: &Build,
+    request: &Request,
+) -> Result<Tree, Problem> {
+    let wanted = format!("commit {}… of {}", commit.id.get(..12).unwrap_or_default(), commit.url);
+    if let Some(tree) = git::stored(commit, context.cache_root) {
+        return buildable(tree, &wanted, build);
+    }
+    if request.dry {
+        return Err(not_fetched(wanted));
+    }
+    if request.offline && !commit.is_local() {
+        return Err(offline(format!("{wanted} is not in the cache"))
+            .help("run once without `--offline`, or clone it and name the clone as `source.git`"));
+    }
+    let also = if commit.submodules { " and its submodules" } else { "" };
+    context.stage(unit, Stage::Source, format!("{wanted}{also}"));
+    buildable(git::tree(commit, context.cache_root, context.env)?, &wanted, build)
+}
+
+fn not_fetched(wanted: String) -> Problem {
+    Problem::new(NOT_FETCHED, Exit::Recipe, "the source is not fetched yet")
+        .why(wanted)
+        .help("`cuwright build` fetches it")
+}
+
+fn offline(why: String) -> Problem {
+    let message = "the source is not stored here, and the network may not be used";
+    Problem::new("cuwright::source::offline", Exit::Recipe, message).why(why)
 }
 
 /// A tree with what its build system starts from.

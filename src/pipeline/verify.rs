@@ -59,17 +59,12 @@ pub fn artifact(
     for finding in interfaces.iter().filter(|finding| finding.level == Level::Warning) {
         context.warn(&recipe.name, finding.message.message.as_str());
     }
-    let derived;
-    let modules = if recipe.verify.import.is_empty() {
-        derived = if made.kind() == Kind::Wheel { import::modules_of(&site) } else { Vec::new() };
-        &derived
-    } else {
-        &recipe.verify.import
-    };
-    if made.kind() == Kind::Tree && modules.is_empty() && recipe.verify.check.is_none() {
+    let derived = || if made.kind() == Kind::Wheel { import::modules_of(&site) } else { Vec::new() };
+    let modules = recipe.verify.import.clone().unwrap_or_else(derived);
+    if modules.is_empty() && recipe.verify.check.is_none() {
         return Ok(Verified { files: judgement.files, import_output: Vec::new() });
     }
-    let import_output = import::run(checker()?, &site, modules, recipe.verify.check.as_deref())
+    let import_output = import::run(checker()?, &site, &modules, recipe.verify.check.as_deref())
         .map_err(|failure| explained(&interfaces, failure))?;
     Ok(Verified { files: judgement.files, import_output })
 }

@@ -194,6 +194,9 @@ pub fn environment(
         result.set(&name, &value, false);
     }
     result.count(vars::MAX_JOBS, jobs);
+    for name in &recipe.build.jobs_env {
+        result.count(name, jobs);
+    }
     if runs_cmake(recipe) {
         result.count("CMAKE_BUILD_PARALLEL_LEVEL", jobs);
         for (name, value) in of_cmake(recipe, toolchain, &result.archs) {
@@ -270,7 +273,9 @@ const RESERVED: &str = "remove it; name archs in `[targets]`, the toolkit with `
 
 /// A list of names would be ignored for a variable of ours, and nothing is ignored in silence.
 fn check_lists(recipe: &Recipe) -> Result<(), Problem> {
-    for (key, names) in [("pass-env", &recipe.build.pass_env), ("clear-env", &recipe.build.clear_env)] {
+    let build = &recipe.build;
+    for (key, names) in [("pass-env", &build.pass_env), ("clear-env", &build.clear_env), ("jobs-env", &build.jobs_env)]
+    {
         if let Some(name) = names.iter().find(|name| OURS.contains(&name.as_str())) {
             let message = format!("`build.{key}` names `{name}`, which cuwright decides");
             return Err(Problem::new("cuwright::recipe::reserved_variable", Exit::Recipe, message).help(RESERVED));

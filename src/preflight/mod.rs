@@ -35,6 +35,9 @@ pub fn check(recipe: &Recipe, toolchain: &Toolchain, archs: &ArchSet) -> Result<
     if recipe.build.archs.has(Consumer::Torch) {
         let refused = support::against_torch(archs, &torch.version, accepted).into_iter();
         found.extend(refused.map(|problem| problem.why(&place)));
+    }
+    // Wheels are taken to link torch, whoever reads their archs.
+    if recipe.build.archs.has(Consumer::Torch) || recipe.build.backend.makes_wheel() {
         toolkit_against_torch(toolchain, &mut found, &mut warnings);
     }
     toolkit_against_host_compiler(toolchain, &mut found);

@@ -35,6 +35,7 @@ pub(super) fn build(judge: &mut Judge<'_>, raw: &RawBuild) -> Build {
         env: raw.env.iter().map(|(name, value)| (judge.variable(name), judge.value(value))).collect(),
         clear_env: raw.clear_env.iter().map(|name| judge.variable(name)).collect(),
         pass_env: raw.pass_env.iter().map(|name| judge.variable(name)).collect(),
+        jobs_env: raw.jobs_env.iter().map(|name| judge.variable(name)).collect(),
         memory_per_job: memory(judge, raw.memory_per_job.as_ref()),
     }
 }

@@ -73,6 +73,7 @@ impl Recipe {
                 env: BTreeMap::new(),
                 clear_env: Vec::new(),
                 pass_env: Vec::new(),
+                jobs_env: Vec::new(),
                 memory_per_job: building::DEFAULT_MEMORY,
             },
             verify: Verify::default(),
@@ -96,6 +97,15 @@ pub enum Source {
         version: String,
         /// Digest that the file must have, lower-case hex.
         sha256: String,
+    },
+    /// One commit of a git repository.
+    Git {
+        /// Address; a path is relative to the recipe's folder.
+        url: String,
+        /// The commit, lower-case hex.
+        commit: String,
+        /// Whether its submodules belong to it.
+        submodules: bool,
     },
 }
 
@@ -158,6 +168,8 @@ pub struct Build {
     pub clear_env: Vec<String>,
     /// Variables to take over from the caller; their values are part of the key.
     pub pass_env: Vec<String>,
+    /// Variables that take the number of jobs; not part of the key.
+    pub jobs_env: Vec<String>,
     /// Memory one compile job needs at its peak.
     pub memory_per_job: ByteSize,
 }
@@ -167,8 +179,8 @@ pub struct Build {
 pub struct Verify {
     /// Globs of the extension files inside the wheel that must hold device code; empty means every `.so`.
     pub extensions: Vec<String>,
-    /// Modules that must import; empty means the modules of the extension files.
-    pub import: Vec<String>,
+    /// Modules that must import; nothing means the modules of the extension files.
+    pub import: Option<Vec<String>>,
     /// Python statements to run after the imports.
     pub check: Option<String>,
     /// Requirements of the imports, installed beside torch.

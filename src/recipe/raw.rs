@@ -51,7 +51,7 @@ pub struct RawPackage {
     pub version: Option<String>,
 }
 
-/// `[source]`: exactly one of `path` and `pypi`.
+/// `[source]`: exactly one of `path`, `pypi` and `git`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -65,6 +65,15 @@ pub struct RawSource {
     /// sha256 of the source distribution, in hex.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub sha256: Option<Spanned<String>>,
+    /// Address of a git repository, or a path relative to the recipe.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub git: Option<Spanned<String>>,
+    /// The commit of that repository, as its full id.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub commit: Option<Spanned<String>>,
+    /// Whether the submodules of that commit are fetched too.
+    #[serde(default)]
+    pub submodules: bool,
     /// Patch files beside the recipe, applied in order with `-p1`.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
@@ -145,6 +154,9 @@ pub struct RawBuild {
     /// Variables to take over from the caller's environment.
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub pass_env: Vec<Spanned<String>>,
+    /// Variables that take the number of jobs, beside those that every build gets.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub jobs_env: Vec<Spanned<String>>,
     /// Memory one compile job needs, such as `3 GiB`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub memory_per_job: Option<Spanned<String>>,
@@ -218,9 +230,9 @@ pub struct RawVerify {
     /// Globs of the extension files inside the wheel that must hold device code. Default: every `.so`.
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub extensions: Vec<Spanned<String>>,
-    /// Modules that must import. Default: the modules of the extension files.
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
-    pub import: Vec<Spanned<String>>,
+    /// Modules that must import. Default: the modules of the extension files; an empty list imports nothing.
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
+    pub import: Option<Vec<Spanned<String>>>,
     /// Python statements to run after the imports; an exception fails the verification.
     pub check: Option<String>,
     /// Requirements of the imports, installed beside torch.

@@ -38,7 +38,7 @@ pub fn resolve(
     let matrix = matrix::resolve(&mut judge, &raw.matrix);
     let tried = raw.tried.as_ref().and_then(|tried| building::tried(&mut judge, tried));
     let extensions = raw.verify.extensions.iter().map(|glob| judge.glob(glob)).collect();
-    let import = raw.verify.import.iter().map(|module| judge.module(module)).collect();
+    let import = raw.verify.import.as_ref().map(|all| all.iter().map(|module| judge.module(module)).collect());
     let waivers = raw
         .verify
         .waive
@@ -98,28 +98,61 @@ impl Judge<'_> {
     }
 
     fn source(&mut self, raw: &RawSource) -> Option<Source> {
-        match (&raw.path, &raw.pypi) {
-            (Some(path), None) => {
-                if let Some(sha256) = &raw.sha256 {
-                    let message = "`sha256` does not go with `path`".to_owned();
-                    self.refuse(sha256, "a folder has no digest of its own", message, "remove `sha256`");
-                }
-                Some(Source::Path(path.get_ref().clone()))
-            }
-            (None, Some(pypi)) => self.pypi(pypi, raw.sha256.as_ref()),
-            (Some(_), Some(pypi)) => {
-                let message = "the source has both `path` and `pypi`".to_owned();
-                self.refuse(pypi, "second source", message, "keep exactly one of `path` and `pypi`");
-                None
-            }
-            (None, None) => {
+        let kinds = [("path", &raw.path), ("pypi", &raw.pypi), ("git", &raw.git)];
+        let named: Vec<_> =
+            kinds.iter().filter_map(|(kind, value)| value.as_ref().map(|value| (*kind, value))).collect();
+        let (kind, value) = match named.as_slice() {
+            [] => {
                 let problem = Problem::new("cuwright::recipe::no_source", Exit::Recipe, "the recipe names no source")
-                    .why("`[source]` has neither `path` nor `pypi`")
-                    .help("add `path = \".\"`, or `pypi = \"name==version\"` with its `sha256`");
+                    .why("`[source]` has none of `path`, `pypi` and `git`")
+                    .help(
+                        "add `path = \".\"`, `pypi = \"name==version\"` with its `sha256`, or `git` with its `commit`",
+                    );
                 self.found.push(problem);
-                None
+                return None;
+            }
+            [one] => *one,
+            [(first, _), (second, at), ..] => {
+                let message = format!("the source has both `{first}` and `{second}`");
+                self.refuse(at, "second source", message, "keep exactly one of `path`, `pypi` and `git`");
+                return None;
+            }
+        };
+        let pins = [("pypi", "sha256", &raw.sha256), ("git", "commit", &raw.commit)];
+        for (owner, name, value) in pins.into_iter().filter(|(owner, ..)| *owner != kind) {
+            if let Some(value) = value {
+                let message = format!("`{name}` does not go with `{kind}`");
+                self.refuse(value, &format!("it pins `{owner}`"), message, &format!("remove `{name}`"));
             }
         }
+        match kind {
+            "path" => Some(Source::Path(value.get_ref().clone())),
+            "pypi" => self.pypi(value, raw.sha256.as_ref()),
+            _ => self.git(value, raw.commit.as_ref(), raw.submodules),
+        }
+    }
+
+    fn git(&mut self, url: &Spanned<String>, commit: Option<&Spanned<String>>, submodules: bool) -> Option<Source> {
+        if url.get_ref().is_empty() || url.get_ref().starts_with('-') || url.get_ref().contains(char::is_control) {
+            let message = format!("`{}` is no address of a repository", url.get_ref().escape_debug());
+            self.refuse(url, "here", message, "write it as `git clone` takes it");
+        }
+        let Some(commit) = commit else {
+            let message = "a `git` source needs the commit".to_owned();
+            self.refuse(url, "not pinned", message, "add `commit = \"…\"`; `git ls-remote URL` lists tips");
+            return None;
+        };
+        let id = commit.get_ref().to_ascii_lowercase();
+        if !matches!(id.len(), 40 | 64) || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
+            let message = format!("`{}` is no full id of a commit", commit.get_ref().escape_debug());
+            self.refuse(
+                commit,
+                "expected 40 hex digits",
+                message,
+                "a branch or a tag can move; write what it points at",
+            );
+        }
+        Some(Source::Git { url: url.get_ref().clone(), commit: id, submodules })
     }
 
     fn pypi(&mut self, pypi: &Spanned<String>, sha256: Option<&Spanned<String>>) -> Option<Source> {
@@ -250,6 +283,23 @@ mod tests {
         let problems = read(text).unwrap_err();
         let places = problems.iter().map(|p| p.snippet().map(|s| s.text[s.range.clone()].to_owned()).unwrap());
         assert_eq!(places.collect::<Vec<_>>(), ["\"A=B\"", "\"a\\u0000\"", "\"\"", "\"a b\""]);
+    }
+
+    #[test]
+    fn a_source_is_one_thing_and_pinned() {
+        let source = |lines: &str| {
+            let text = format!("schema = 1\n[package]\nname = \"x\"\n[source]\n{lines}");
+            read(&text).map(|recipe| recipe.source).map_err(|all| all.iter().map(|p| p.message().to_owned()).collect())
+        };
+        let id = "A".repeat(40);
+        let git = format!("git = \"u\"\ncommit = \"{id}\"\nsubmodules = true\n");
+        let commit = id.to_ascii_lowercase();
+        assert_eq!(source(&git), Ok(Source::Git { url: "u".into(), commit, submodules: true }));
+        let refused = |lines: &str| -> Vec<String> { source(lines).unwrap_err() };
+        assert_eq!(refused(&format!("path = \".\"\n{git}")), ["the source has both `path` and `git`"]);
+        assert_eq!(refused("git = \"u\"\n"), ["a `git` source needs the commit"]);
+        assert_eq!(refused("git = \"-u\"\ncommit = \"v1\"\n").len(), 2);
+        assert_eq!(refused("path = \".\"\nsha256 = \"x\"\n"), ["`sha256` does not go with `path`"]);
     }
 
     #[test]

@@ -112,6 +112,28 @@ fn a_project_without_install_rules_is_told_what_it_lacks() {
 }
 
 #[test]
+fn every_built_in_recipe_is_planned() {
+    let sandbox = real::sandbox();
+    let recipes = project("recipes").read_dir_utf8().unwrap().map(|entry| entry.unwrap().into_path());
+    let names: Vec<String> = recipes
+        .filter(|path| path.extension() == Some("toml"))
+        .map(|path| path.file_stem().unwrap().to_owned())
+        .collect();
+    assert!(names.len() >= 19, "{names:?}");
+    for name in names {
+        let said = sandbox.run(&["plan", &name, "--json"]).assert_code(0);
+        let plan = serde_json::from_str::<serde_json::Value>(&said.stdout).unwrap()[0].clone();
+        assert!(plan["tried"].as_str().unwrap().contains("torch 2."), "{plan:#}");
+        assert!(!plan["archs"].as_str().unwrap().is_empty(), "{plan:#}");
+        let missing: Vec<&str> =
+            plan["missing"].as_array().unwrap().iter().map(|missing| missing["code"].as_str().unwrap()).collect();
+        // Whatever a build would bring by itself, and nothing else.
+        let brought = ["cuwright::provision::not_installed", "cuwright::source::not_fetched"];
+        assert!(missing.iter().all(|code| brought.contains(code)), "{name}: {missing:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_planned_is_refused_at_once() {
     let reserved = cmake(MODERN, "cmake.defines = { CMAKE_CUDA_ARCHITECTURES = \"80\" }\n");
     insta::assert_snapshot!(

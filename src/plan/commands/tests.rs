@@ -89,3 +89,28 @@ fn bazel_is_told_archs_jobs_memory_and_caches_and_is_shut_down() {
     assert_eq!(shutdown.args.last().map(String::as_str), Some("shutdown"));
     assert_eq!(shutdown.args[0], build.args[0]);
 }
+
+#[test]
+fn every_built_in_recipe_has_a_plan_for_its_own_archs() {
+    let mut toolchain = toolchain::sample();
+    let numbers = ["75", "80", "86", "87", "89", "90", "100", "103", "110", "120", "121"];
+    toolchain.toolkit.gpu_codes = numbers.map(|number| format!("sm_{number}")).to_vec();
+    toolchain.torch.supported_archs = ["7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0"].map(str::to_owned).to_vec();
+    for builtin in recipe::builtin::ALL {
+        let document = recipe::parse::Document { origin: builtin.name, text: builtin.text };
+        let recipe =
+            recipe::resolve::resolve(document, recipe::parse::parse(document).unwrap(), |_| Err(String::new()))
+                .unwrap();
+        let set = recipe.targets.arch.join(";").parse().unwrap();
+        crate::preflight::check(&recipe, &toolchain, &set).unwrap_or_else(|why| panic!("{}: {why:#?}", recipe.name));
+        let environment = environment(&recipe, &toolchain, &set, 4, &nowhere(), false)
+            .unwrap_or_else(|why| panic!("{}: {why:#?}", recipe.name));
+        let root = Utf8Path::new("/b");
+        let places = Places { source: root, work: root, stage: root, dist: root };
+        let planned = commands(&recipe, &toolchain, &environment, 4, places, &nowhere());
+        // Somebody must be told the archs, unless the project fixes them itself.
+        let told = !environment.archs.env.is_empty() || !environment.archs.define.is_empty();
+        let fixed = ["causal-conv1d", "mamba-ssm"].contains(&builtin.name);
+        assert!(told != fixed && !planned.steps.is_empty(), "{}", recipe.name);
+    }
+}
