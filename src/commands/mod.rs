@@ -7,6 +7,7 @@ mod detect;
 mod env;
 mod explain;
 mod inspect;
+mod recipes;
 mod tables;
 mod toolchain;
 mod verify;
@@ -110,6 +111,7 @@ fn dispatch(command: &Command, world: &World<'_>) -> Result<Exit, Problems> {
         Command::Verify(args) => verify::verify(args, world),
         Command::Explain(args) => explain::run(args, world),
         Command::Toolchain(args) => toolchain::run(args, world),
+        Command::Recipes => recipes::run(world),
         Command::Cache(args) => cache::run(args, world),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -77,7 +77,6 @@ pub fn load(name: Option<&str>, env: &Env) -> Result<Loaded, Problems> {
 }
 
 fn not_found(name: &str, path: &Utf8Path) -> Problem {
-    let names: Vec<&str> = builtin::ALL.iter().map(|recipe| recipe.name).collect();
     let problem = Problem::new("cuwright::recipe::not_found", Exit::Recipe, format!("there is no recipe `{name}`"))
         .why(format!("no built-in recipe has that name, and there is no file or folder {path}"));
     match builtin::nearest_name(name) {
@@ -87,10 +86,7 @@ fn not_found(name: &str, path: &Utf8Path) -> Problem {
         }
         None => problem,
     }
-    .help(format!(
-        "built-in: {}; or name a recipe file, or a folder with one of {RECIPE_FILE}, {STARTS}",
-        names.join(", ")
-    ))
+    .help(format!("`cuwright recipes` lists the built-in ones; else name a recipe file, or a folder with one of {RECIPE_FILE}, {STARTS}"))
 }
 
 fn from_file(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
@@ -131,7 +127,7 @@ fn in_folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
     let Some(infer::Inferred { text, file }) = infer::infer(&sight) else {
         let problem = Problem::new(NOTHING, Exit::Recipe, format!("nothing to build in {path}"))
             .why(format!("it holds none of {RECIPE_FILE}, {STARTS}"))
-            .help(format!("go to the project's folder, or name a recipe: {}", builtin::ALL.map(|r| r.name).join(", ")));
+            .help("go to the project's folder, or name a recipe: `cuwright recipes` lists the built-in ones");
         return Err(problem.into());
     };
     let document = Document { origin: "inferred recipe", text: &text };
