@@ -205,7 +205,7 @@ impl Judge<'_> {
         let (mut found, mut findings) = (Vec::new(), Vec::new());
         for file in &opened.files {
             match found::read(file, &opened.label(file), depth) {
-                Ok(read) => found.push(Found { in_wheel: opened.is_wheel(), ..read }),
+                Ok(read) => found.push(Found { in_wheel: opened.is_artifact(), ..read }),
                 Err(problem) => findings.push(Finding::error(Topic::File, problem)),
             }
         }

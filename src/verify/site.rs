@@ -81,6 +81,53 @@ pub fn of_tree(root: &Utf8Path, files: &[Utf8PathBuf]) -> Site {
     Site { root: root.to_owned(), extensions }
 }
 
+/// Unpacks the tree in `archive`, a `.tar.gz`, into the empty folder `root`. Links are left out: what they lead to is in
+/// the tree as well.
+///
+/// # Errors
+/// A file that is no such archive, or one with paths that lead out of the folder.
+pub fn unpack_tree(archive: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem> {
+    let broken = |why: String| {
+        Problem::new(
+            "cuwright::verify::broken_archive",
+            Exit::Verify,
+            format!("{archive} cannot be read as an archive"),
+        )
+        .why(why)
+        .help("build it again; if it was downloaded, download it again")
+    };
+    let file = fs::File::open(archive).map_err(|error| broken(error.to_string()))?;
+    let mut tar = tar::Archive::new(flate2::read::MultiGzDecoder::new(std::io::BufReader::new(file)));
+    let mut files = Vec::new();
+    for entry in tar.entries().map_err(|error| broken(error.to_string()))? {
+        let mut entry = entry.map_err(|error| broken(error.to_string()))?;
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let inside = Utf8Path::new(&name)
+            .components()
+            .all(|part| matches!(part, Utf8Component::Normal(_) | Utf8Component::CurDir));
+        if !inside {
+            return Err(broken(format!("the member `{name}` leads out of the archive")));
+        }
+        let inner: Utf8PathBuf =
+            Utf8Path::new(&name).components().filter(|part| *part != Utf8Component::CurDir).collect();
+        let executable = entry.header().mode().is_ok_and(|mode| mode & 0o100 != 0);
+        let path = root.join(&inner);
+        let mut write = || -> std::io::Result<()> {
+            fs::create_dir_all(path.parent().unwrap_or(root))?;
+            let mut out = fs::File::create(&path)?;
+            std::io::copy(&mut entry, &mut out)?;
+            out.file().set_permissions(std::fs::Permissions::from_mode(if executable { 0o755 } else { 0o644 }))
+        };
+        write().map_err(|error| broken(format!("{name}: {error}")))?;
+        files.push(inner);
+    }
+    files.sort();
+    Ok(of_tree(root, &files))
+}
+
 /// Suffixes of files that hold GPU code and are no extension files.
 const OBJECTS: [&str; 7] = ["o", "obj", "a", "lib", "cubin", "fatbin", "dll"];
 
@@ -137,6 +184,12 @@ pub fn is_wheel(path: &Utf8Path) -> bool {
     starts_with(path, *b"PK\x03\x04")
 }
 
+/// Whether a file starts like one that gzip made.
+pub fn is_packed_tree(path: &Utf8Path) -> bool {
+    let mut head = [0; 2];
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == [0x1f, 0x8b]
+}
+
 fn starts_with(path: &Utf8Path, magic: [u8; 4]) -> bool {
     let mut head = [0; 4];
     fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == magic
@@ -155,6 +208,41 @@ mod tests {
         assert_eq!(placed("pkg/"), Place::Elsewhere);
         assert_eq!(placed("../evil"), Place::Outside);
         assert_eq!(placed("/etc/passwd"), Place::Outside);
+    }
+
+    #[test]
+    fn a_packed_tree_gives_what_can_hold_code_and_never_leads_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        let pack = |name: &str, members: &[(&str, u32, &[u8])]| {
+            let archive = root.join(name);
+            let gzip = flate2::write::GzEncoder::new(fs::File::create(&archive).unwrap(), flate2::Compression::fast());
+            let mut tar = tar::Builder::new(gzip);
+            for (name, mode, bytes) in members {
+                let mut header = tar::Header::new_gnu();
+                header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+                header.set_mode(*mode);
+                header.set_size(bytes.len() as u64);
+                header.set_cksum();
+                tar.append(&header, *bytes).unwrap();
+            }
+            tar.into_inner().unwrap().finish().unwrap();
+            unpack_tree(&archive, &root.join(format!("{name}-to")))
+        };
+        let elf = b"\x7fELF rest";
+        let members: [(&str, u32, &[u8]); 5] = [
+            ("./bin/tool", 0o755, elf),
+            ("bin/script", 0o755, b"#!/bin/sh\n"),
+            ("lib/libx.so.1", 0o644, elf),
+            ("lib/libx.so", 0o644, b"INPUT(libx.so.1)"),
+            ("lib/liby.a", 0o644, b"!<arch>\n"),
+        ];
+        let names: Vec<String> = pack("a.tar.gz", &members).unwrap().extensions.into_iter().map(|f| f.name).collect();
+        assert_eq!(names, ["bin/tool", "lib/libx.so.1", "lib/liby.a"]);
+        for evil in ["../evil", "/etc/evil"] {
+            let refused = pack("b.tar.gz", &[(evil, 0o644, b"x")]).unwrap_err();
+            assert_eq!(refused.code(), "cuwright::verify::broken_archive");
+        }
     }
 
     #[test]

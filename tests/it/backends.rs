@@ -32,6 +32,11 @@ fn a_project_of_caffes_age_is_built_verified_packed_and_restored() {
     assert!(first["import-output"].to_string().contains("axpy for CUDA 13"), "{first:#}");
     let archive = first["wheel"].as_str().unwrap();
     assert_eq!(entries(archive), ["bin/axpy", "include/axpy.h", "lib/libaxpy.so"]);
+    // What was made stands on its own.
+    let judged = sandbox.run(&["verify", archive, "--expect", "8.6 9.0+PTX", "--strict"]).assert_code(0);
+    assert!(judged.stdout.contains("lib/libaxpy.so"), "{}", judged.stdout);
+    sandbox.run(&["verify", archive, "--expect", "7.5"]).assert_code(14);
+    assert!(sandbox.run(&["inspect", archive, "--kernels"]).assert_code(0).stdout.contains("axpy_kernel"));
     let warm = artifact(&sandbox.run(&[&args[..], &["--offline", "--out", "other"]].concat()).assert_code(0));
     assert_eq!((&warm["restored"], &warm["wheel-sha256"]), (&true.into(), &first["wheel-sha256"]));
 }
