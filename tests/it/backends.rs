@@ -81,7 +81,7 @@ fn a_preset_is_respected_but_not_in_its_archs() {
         &format!("{MODERN}if(NOT FROM_PRESET)\n  message(FATAL_ERROR none)\nendif()\n"),
         "cmake.preset = \"gpu\"\n",
     );
-    let presets = r#"{"version":3,"configurePresets":[{"name":"gpu","generator":"Unix Makefiles","binaryDir":"elsewhere",
+    let presets = r#"{"version":3,"configurePresets":[{"name":"gpu","generator":"Ninja","binaryDir":"elsewhere",
         "cacheVariables":{"FROM_PRESET":"ON","CMAKE_CUDA_ARCHITECTURES":"75","CMAKE_BUILD_TYPE":"MinSizeRel"}}]}"#;
     sandbox.file("CMakePresets.json", presets);
     let said = artifact(&sandbox.run(&["build", "--arch", "9.0", "--json"]).assert_code(0));
@@ -89,6 +89,37 @@ fn a_preset_is_respected_but_not_in_its_archs() {
     let wrong = cmake(MODERN, "cmake.preset = \"gone\"\n");
     let said = wrong.run(&["build", "--arch", "9.0"]).assert_code(13);
     assert!(said.stderr.contains("CMake's configure failed"), "{}", said.stderr);
+}
+
+#[test]
+fn a_commit_is_fetched_once_and_built_without_its_repository() {
+    let sandbox = cmake(MODERN, "");
+    let repository = sandbox.work().join("repository");
+    fs_err::create_dir(&repository).unwrap();
+    for name in ["CMakeLists.txt", "k.cu", "stamp"] {
+        fs_err::rename(sandbox.work().join(name), repository.join(name)).unwrap();
+    }
+    let git = |args: &[&str]| {
+        let identity = ["-c", "user.name=n", "-c", "user.email=e"];
+        let said =
+            std::process::Command::new("git").args(identity).args(args).current_dir(&repository).output().unwrap();
+        assert!(said.status.success(), "{args:?}: {}", String::from_utf8_lossy(&said.stderr));
+        String::from_utf8(said.stdout).unwrap().trim().to_owned()
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "-m", "one"]);
+    let commit = git(&["rev-parse", "HEAD"]);
+    let recipe = fs_err::read_to_string(sandbox.work().join("cuwright.toml")).unwrap();
+    let source = format!("git = \"./repository\"\ncommit = \"{commit}\"");
+    sandbox.file("cuwright.toml", &recipe.replace("path = \".\"", &source));
+    let planned = sandbox.run(&["plan", "--arch", "9.0"]).assert_code(0);
+    assert!(planned.stdout.contains("the source is not fetched yet"), "{}", planned.stdout);
+    let built = artifact(&sandbox.run(&["build", "--arch", "9.0", "--json"]).assert_code(0));
+    assert_eq!(built["files"][0]["found"], "9.0");
+    fs_err::remove_dir_all(&repository).unwrap();
+    let again = artifact(&sandbox.run(&["build", "--arch", "9.0", "--json", "--offline"]).assert_code(0));
+    assert_eq!((&again["restored"], &again["key"]), (&true.into(), &built["key"]));
 }
 
 #[test]
