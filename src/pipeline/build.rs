@@ -232,7 +232,7 @@ fn compile(
     if let Some(loss) = watcher.serial.loss(watcher.watch.elapsed(), jobs) {
         context.warn(name, made::told(loss, jobs));
     }
-    let made = made::collect(unit, folder, commands.steps.last().map_or("the build", |step| step.name))?;
+    let made = made::collect(unit, folder, &commands)?;
     Ok(Built { made, effective: watcher.effective, seconds: watcher.watch.elapsed().as_secs(), checker })
 }
 

@@ -8,8 +8,7 @@ use crate::build::setup_py::{self, Loss};
 use crate::build::{bazel, pack};
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
-use crate::plan::commands::BAZEL_EVENTS;
-use crate::recipe::Backend;
+use crate::plan::{Commands, Outputs};
 use crate::report::summary::Kind;
 
 /// The artifact of a build.
@@ -51,42 +50,46 @@ impl Made {
     }
 }
 
-/// Finds what the build of `unit` left, and packs it where it is no wheel; `builder` ran last.
+/// Finds what the commands of `unit` left, and packs it where it is no wheel.
 ///
 /// # Errors
 /// Nothing, or not one wheel; a disk that is full.
-pub fn collect(unit: &Prepared, folder: &BuildFolder, builder: &str) -> Result<Made, Problem> {
+pub fn collect(unit: &Prepared, folder: &BuildFolder, commands: &Commands) -> Result<Made, Problem> {
     let log = format!("the log is {}", folder.log);
-    let backend = unit.recipe.build.backend;
-    if backend.makes_wheel() {
-        return setup_py::wheel(&folder.dist, builder).map(Made::Wheel).map_err(|(message, why)| {
-            Problem::new("cuwright::build::no_wheel", Exit::Build, message)
-                .why(why)
-                .why(log)
-                .help("run the command at the top of the log by hand and see what it writes to that folder")
-        });
-    }
     let not_written = |error: std::io::Error| {
         Problem::new("cuwright::build::not_written", Exit::Build, "what was built cannot be put together")
             .why(error.to_string())
             .help("free some space, or choose another cache folder with `--cache-dir`")
     };
-    if backend == Backend::Bazel {
-        let outputs = bazel::outputs(&folder.work.join(BAZEL_EVENTS)).map_err(|problem| problem.why(&log))?;
-        bazel::collect(&outputs, &folder.stage).map_err(not_written)?;
-    }
-    let files = pack::files(&folder.stage).map_err(not_written)?;
+    let stage = match &commands.outputs {
+        Outputs::Wheel(dist) => {
+            let builder = commands.steps.last().map_or("the build", |step| step.name);
+            return setup_py::wheel(dist, builder).map(Made::Wheel).map_err(|(message, why)| {
+                Problem::new("cuwright::build::no_wheel", Exit::Build, message)
+                    .why(why)
+                    .why(log)
+                    .help("run the command at the top of the log by hand and see what it writes to that folder")
+            });
+        }
+        Outputs::Installed(stage) => stage,
+        Outputs::Events { file, stage } => {
+            let outputs = bazel::outputs(file).map_err(|problem| problem.why(&log))?;
+            bazel::collect(&outputs, stage).map_err(not_written)?;
+            stage
+        }
+    };
+    let files = pack::files(stage).map_err(not_written)?;
     if files.is_empty() {
         return Err(Problem::new("cuwright::build::no_output", Exit::Build, "the project installs nothing")
-            .why(format!("`cmake --install` left no file in {}", folder.stage))
+            .why(format!("`cmake --install` left no file in {stage}"))
             .why(log)
             .help("give the project `install(TARGETS …)` rules, by a patch if it is not yours"));
     }
     let version = unit.recipe.version.as_deref().map(|version| format!("-{version}")).unwrap_or_default();
     let platform = &unit.toolchain.python.platform;
     let archive = folder.dist.join(format!("{}{version}-{platform}.tar.gz", unit.recipe.name));
-    pack::pack(&folder.stage, &files, &archive).map_err(not_written)?;
-    Ok(Made::Tree { archive, root: folder.stage.clone(), files })
+    pack::pack(stage, &files, &archive).map_err(not_written)?;
+    Ok(Made::Tree { archive, root: stage.clone(), files })
 }
 
 /// What a build without ninja lost, in words.

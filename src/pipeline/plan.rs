@@ -66,6 +66,8 @@ pub struct Ready {
     pub cleared: std::collections::BTreeMap<String, String>,
     /// The build commands, one a line, ready to paste.
     pub command: String,
+    /// What they leave, and where.
+    pub outputs: String,
     /// Cache key.
     pub key: String,
     /// Whether the cache holds it.
@@ -136,6 +138,7 @@ pub fn document(context: &Context<'_>, unit: &Unit) -> Result<PlanDocument, Prob
         environment: environment.variables.clone().into_iter().filter(|(name, _)| shown(name)).collect(),
         cleared: prepared.environment.cleared.iter().cloned().collect(),
         command: steps.iter().map(|step| step.command.paste(shown)).collect::<Vec<_>>().join("\n"),
+        outputs: commands.outputs.to_string(),
         key: prepared.key.to_string(),
         hit,
         why: if hit { None } else { artifacts.why(&name, &inputs) },

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a command is argv, never a shell string, and everything that it leaves lies below the build folder.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::archs::ArchVariables;
 use super::environment::Environment;
@@ -40,10 +40,38 @@ pub struct Commands {
     pub steps: Vec<Step>,
     /// Runs after them, however they ended.
     pub last: Option<Step>,
+    /// What they leave.
+    pub outputs: Outputs,
+}
+
+/// Where the results of a build are found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outputs {
+    /// One wheel in this folder.
+    Wheel(Utf8PathBuf),
+    /// Whatever was installed below this folder.
+    Installed(Utf8PathBuf),
+    /// The files that Bazel's events name, to be collected in `stage`.
+    Events {
+        /// File of the build event protocol, one JSON object a line.
+        file: Utf8PathBuf,
+        /// Folder to collect them in.
+        stage: Utf8PathBuf,
+    },
+}
+
+impl std::fmt::Display for Outputs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Wheel(folder) => write!(f, "one wheel in {folder}"),
+            Self::Installed(folder) => write!(f, "what is installed below {folder}"),
+            Self::Events { file, .. } => write!(f, "the files named in {file}"),
+        }
+    }
 }
 
 /// Name of the file in `work` that Bazel writes its events to.
-pub const BAZEL_EVENTS: &str = "events.json";
+const EVENTS: &str = "events.json";
 
 /// The commands of a unit.
 pub fn commands(
@@ -65,15 +93,16 @@ pub fn commands(
         Step { name, command }
     };
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    let wheel = Outputs::Wheel(places.dist.to_owned());
     match recipe.build.backend {
         Backend::SetupPy => {
             let args = words(&["setup.py", "bdist_wheel", "--dist-dir", places.dist.as_str()]);
-            Commands { steps: vec![step("setup.py", python, args)], last: None }
+            Commands { steps: vec![step("setup.py", python, args)], last: None, outputs: wheel }
         }
         Backend::Pyproject => {
             let args = ["-m", "build", "--wheel", "--no-isolation", "--skip-dependency-check", "--outdir"];
             let args = [words(&args), words(&[places.dist.as_str(), "."])].concat();
-            Commands { steps: vec![step("python -m build", python, args)], last: None }
+            Commands { steps: vec![step("python -m build", python, args)], last: None, outputs: wheel }
         }
         Backend::Cmake => {
             let (configure, build) =
@@ -84,7 +113,7 @@ pub fn commands(
                 args.extend(component.into_iter().flat_map(|name| ["--component".to_owned(), name]));
                 steps.push(step("CMake's install", "cmake", args));
             }
-            Commands { steps, last: None }
+            Commands { steps, last: None, outputs: Outputs::Installed(places.stage.to_owned()) }
         }
         Backend::Bazel => {
             let startup = bazel_startup(recipe, places);
@@ -93,6 +122,7 @@ pub fn commands(
             Commands {
                 steps: vec![step("bazel build", "bazel", build)],
                 last: Some(step("bazel shutdown", "bazel", shutdown)),
+                outputs: Outputs::Events { file: places.work.join(EVENTS), stage: places.stage.to_owned() },
             }
         }
     }
@@ -175,7 +205,7 @@ fn bazel_build(
     args.push(format!("--jobs={jobs}"));
     args.push(format!("--local_cpu_resources={jobs}"));
     args.push(format!("--local_ram_resources={megabytes}"));
-    args.push(format!("--build_event_json_file={}", places.work.join(BAZEL_EVENTS)));
+    args.push(format!("--build_event_json_file={}", places.work.join(EVENTS)));
     let home = toolchain.toolkit.home.as_str();
     let toolkit = [("CUDA_TOOLKIT_PATH", home), ("LOCAL_CUDA_PATH", home), ("CUDA_HOME", home)];
     let archs = environment.archs.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));

@@ -9,6 +9,6 @@ pub mod environment;
 pub mod jobs;
 
 pub use self::archs::{ArchVariables, arch_variables};
-pub use self::commands::{Commands, Places, Step, TOOLCHAIN_DEFINES, commands};
+pub use self::commands::{Commands, Outputs, Places, Step, TOOLCHAIN_DEFINES, commands};
 pub use self::environment::{ARCH_VARIABLES, Environment, environment, of_import, of_toolchain};
 pub use self::jobs::{Jobs, jobs};

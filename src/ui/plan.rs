@@ -55,7 +55,8 @@ pub fn text(plan: &PlanDocument) -> String {
     if let Some(why) = &ready.why {
         fact("", why);
     }
-    lines.push("  command".to_owned());
+    exact("leaves", &ready.outputs);
+    lines.push(if ready.command.contains('\n') { "  commands" } else { "  command" }.to_owned());
     lines.push(ready.command.clone());
     lines.join("\n")
 }
