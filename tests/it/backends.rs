@@ -224,7 +224,9 @@ fn a_bazel_workspace_is_built_verified_and_leaves_no_server_however_it_ends() {
     let sandbox = real::sandbox();
     let tree = example(&sandbox, "bazel_tf");
     let args = ["build", tree.as_str(), "--arch", "8.6;9.0+PTX", "--json"];
-    let first = artifact(&sandbox.run(&args).assert_code(0));
+    let said = sandbox.run(&args).assert_code(0);
+    assert!(!said.stdout.contains(r#""reason":"warning""#), "{}", said.stdout);
+    let first = artifact(&said);
     assert_eq!((&first["effective"], &first["files"][0]["found"]), (&"8.6;9.0+PTX".into(), &"8.6;9.0+PTX".into()));
     assert_eq!(entries(first["wheel"].as_str().unwrap()), ["kernels/librelu.so"]);
     assert!(servers().is_empty(), "{:?}", servers());

@@ -25,11 +25,13 @@ def _cuda_configure(ctx):
     for capability in capabilities:
         flags.extend(_flags(capability))
     ctx.file("BUILD", "")
-    ctx.file("cuda.bzl", "NVCC = %r\nARCH_FLAGS = %r\nHOST = %r\n" % (
-        toolkit + "/bin/nvcc",
-        flags,
-        variables.get(_HOST, "g++"),
-    ))
+    settings = {
+        "NVCC": toolkit + "/bin/nvcc",
+        "LIBRARIES": toolkit + "/lib64",
+        "HOST": variables.get(_HOST, "g++"),
+        "ARCH_FLAGS": flags,
+    }
+    ctx.file("cuda.bzl", "".join(["%s = %r\n" % setting for setting in settings.items()]))
 
 cuda_configure = repository_rule(
     implementation = _cuda_configure,

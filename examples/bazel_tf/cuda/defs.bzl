@@ -1,6 +1,6 @@
 """`cuda_shared_library`: sources through nvcc into one shared library."""
 
-load("@local_cuda//:cuda.bzl", "ARCH_FLAGS", "HOST", "NVCC")
+load("@local_cuda//:cuda.bzl", "ARCH_FLAGS", "HOST", "LIBRARIES", "NVCC")
 
 def _cuda_shared_library(ctx):
     objects = []
@@ -22,10 +22,11 @@ def _cuda_shared_library(ctx):
         objects.append(object)
     library = ctx.actions.declare_file("lib%s.so" % ctx.label.name)
 
-    # nvcc adds device code of its own when it links, for its default arch where none is named.
+    # The host compiler links, since nvcc would add device code of its own, and PTX never.
+    runtime = ["-L" + LIBRARIES, "-lcudart_static", "-ldl", "-lrt", "-pthread"]
     ctx.actions.run(
-        executable = NVCC,
-        arguments = ["-ccbin", HOST, "-shared", "-o", library.path] + ARCH_FLAGS + [object.path for object in objects],
+        executable = HOST,
+        arguments = ["-shared", "-o", library.path] + [object.path for object in objects] + runtime,
         inputs = objects,
         outputs = [library],
         mnemonic = "CudaLink",
