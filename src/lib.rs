@@ -9,13 +9,14 @@
 //! (Recipe, Toolchain, ArchSet) ─preflight→ ok | every violated constraint, each with its mend
 //! (Recipe, Toolchain, ArchSet, Env) ─plan→ environment, jobs, command     ─key→ KeyInputs → Key
 //! Key ─artifact cache→ wheel, or:  build → wheel ─verify (device code, import)→ ok → cache → `dist/`
+//! a log, of a failed build or from elsewhere ─diagnose (rules as data)→ cause, evidence, mend
 //! ```
 //!
 //! # Layers
 //!
 //! | modules | may use |
 //! |---|---|
-//! | pure, in this order: `domain` `recipe` `compat` `targets` `preflight` `plan` `key` `report` | what stands left of it |
+//! | pure, in this order: `domain` `recipe` `compat` `targets` `preflight` `plan` `key` `diagnose` `report` | what stands left of it |
 //! | `emit`: an environment in the formats of others | `domain` |
 //! | `sys`: environment, processes, files, network, clock | `domain` |
 //! | effects: `probe` `provision` `source` `build` `verify` | the pure line and `sys`, never one another |
@@ -36,6 +37,8 @@
 //!
 //! * A build environment is one folder per *set of requirements* (torch, toolkit and what a recipe needs), hard-linked
 //!   from uv's cache. It is used in place after a marker is written, since virtual environments do not move.
+//! * What an environment with torch lacks for a build is a folder of the same kind, without torch, in front of
+//!   `PYTHONPATH`: the environment itself is never written to.
 //! * `ErrorMessage` and [`domain::problem::Problem`] carry what, why and the mend; there is no error enum per stage, as
 //!   nothing but a person ever reads them. Libraries (`fatbin`, `cache`) have typed errors.
 //! * `plan` on a machine without the toolchain says what would be provisioned and installs nothing; the key is known

@@ -21,7 +21,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// The bytes before the first NUL, or all of them.
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
+    std::ffi::CStr::from_bytes_until_nul(bytes).map_or(bytes, std::ffi::CStr::to_bytes)
 }
 
 /// Text that may not be UTF-8, up to its first NUL.

@@ -10,6 +10,7 @@ use crate::decompress::unpack;
 use crate::diagnostic::{Diagnostic, Problem};
 use crate::entry::{Compression, Entry, Image, Kind, Payload};
 use crate::error::ExtractError;
+use crate::lazy::{Lazy, Scratch};
 use crate::ptx::{self, Ptx};
 use crate::reader::ReadAt;
 use crate::source::{Source, Span};
@@ -96,12 +97,13 @@ pub struct Extractor<R> {
     limits: Limits,
     spent: u64,
     blob: Option<(Payload, Vec<u8>)>,
+    scratch: Scratch,
 }
 
 impl<R: ReadAt> Extractor<R> {
     /// An extractor for the file that `reader` reads.
     pub fn new(reader: R, limits: Limits) -> Self {
-        Self { reader, limits, spent: 0, blob: None }
+        Self { reader, limits, spent: 0, blob: None, scratch: Scratch::default() }
     }
 
     /// The bytes of an image: an ELF file, PTX text without the NUL that ends it, or what else the entry holds.
@@ -162,17 +164,39 @@ impl<R: ReadAt> Extractor<R> {
             let span = source.whole().clip(entry.payload.offset, entry.payload.stored_size);
             let span = span.unwrap_or(Span { start: 0, end: 0 });
             cubin::read(&mut source, out, span, limit)?
+        } else if entry.image.is_none() {
+            self.packed_cubin(&entry.payload, out)?
         } else {
             let bytes = self.bytes(entry)?;
-            let mut source = Source::new(&bytes)?;
-            let span = source.whole();
-            cubin::read(&mut source, out, span, limit)?
+            whole_cubin(&bytes, out, limit)?
         };
         let cubin = cubin.ok_or(ExtractError::NotACubin)?;
         if cubin.arch.number != entry.arch.number {
             out.report(0, Problem::ArchMismatch { entry: entry.arch.number, cubin: cubin.arch.number });
         }
         Ok(cubin)
+    }
+
+    /// Reads a packed cubin, where possible without unpacking all of it.
+    fn packed_cubin(&mut self, payload: &Payload, out: &mut Collector) -> Result<Option<Cubin>, ExtractError> {
+        let limit = self.limits.max_payload;
+        let packed = self.packed(payload)?;
+        if payload.compression == Compression::Zstd {
+            let scratch = std::mem::take(&mut self.scratch);
+            if let Some(lazy) = Lazy::new(&packed, payload.uncompressed_size, scratch) {
+                let before = out.diagnostics.len();
+                let read = whole_cubin(&lazy, out, limit);
+                self.scratch = lazy.scratch();
+                // A part that does not unpack is an error of the reader here; unpacking the whole words it better.
+                if let Ok(Some(cubin)) = read {
+                    return Ok(Some(cubin));
+                }
+                out.diagnostics.truncate(before);
+            }
+        }
+        let mut bytes = unpack(&packed, payload.compression, payload.uncompressed_size)?;
+        trim_elf(&mut bytes)?;
+        whole_cubin(&bytes, out, limit)
     }
 
     /// One image out of a concatenated blob.
@@ -194,6 +218,12 @@ impl<R: ReadAt> Extractor<R> {
         if payload.compression == Compression::None {
             return self.stored(payload, payload.stored_size);
         }
+        let packed = self.packed(payload)?;
+        unpack(&packed, payload.compression, payload.uncompressed_size)
+    }
+
+    /// A packed payload, if unpacking it is within the limits.
+    fn packed(&mut self, payload: &Payload) -> Result<Vec<u8>, ExtractError> {
         let (packed, size) = (u64::from(payload.compressed_size), payload.uncompressed_size);
         if packed > payload.stored_size {
             return Err(ExtractError::Corrupt { reason: "more compressed bytes than stored ones".to_owned() });
@@ -205,7 +235,7 @@ impl<R: ReadAt> Extractor<R> {
         }
         let packed = self.stored(payload, packed)?;
         self.spent += size;
-        unpack(&packed, payload.compression, size)
+        Ok(packed)
     }
 
     /// The first `size` bytes of a payload as they stand in the file.
@@ -225,6 +255,12 @@ impl<R: ReadAt> Extractor<R> {
         }
         Ok(bytes)
     }
+}
+
+fn whole_cubin(reader: &dyn ReadAt, out: &mut Collector, limit: u64) -> Result<Option<Cubin>, ExtractError> {
+    let mut source = Source::new(reader)?;
+    let span = source.whole();
+    Ok(cubin::read(&mut source, out, span, limit)?)
 }
 
 /// Cuts the padding to a multiple of 8 that an ELF stored unpacked may have.

@@ -46,6 +46,7 @@ mod entry;
 mod error;
 mod extract;
 mod header;
+mod lazy;
 mod listing;
 mod ptx;
 mod reader;

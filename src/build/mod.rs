@@ -4,7 +4,6 @@
 //! anew for every build, so stale objects cannot mix. What the artifact holds is not judged here (`verify` does).
 
 pub mod bazel;
-pub mod cause;
 pub mod cmake;
 pub mod folder;
 pub mod ninja;

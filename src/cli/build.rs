@@ -61,6 +61,9 @@ pub struct Aim {
     /// Python interpreter or version to build for
     #[arg(long, value_name = "PYTHON", help_heading = "Toolchain")]
     pub python: Vec<String>,
+    /// Host compiler, such as gcc-13 or a path; its C++ half is found
+    #[arg(long, value_name = "COMPILER", help_heading = "Toolchain")]
+    pub cc: Option<String>,
 }
 
 impl Aim {
@@ -76,6 +79,7 @@ impl Aim {
             cuda: one("--cuda", &self.cuda)?,
             torch: one("--torch", &self.torch)?,
             python: one("--python", &self.python)?,
+            cc: self.cc.clone(),
             ..Request::default()
         })
     }
@@ -129,8 +133,8 @@ impl Choice {
 
     /// The request that all cells of a matrix share; what spans the matrix is in [`Aim::axes`].
     pub fn request_of_cells(&self, out: Utf8PathBuf, no_cache: bool) -> Request {
-        let (gpus, profile) = (self.aim.gpu.clone(), self.aim.profile.clone());
-        Request { gpus, profile, jobs: self.jobs, offline: self.offline, no_cache, out, ..Request::default() }
+        let (gpus, profile, cc) = (self.aim.gpu.clone(), self.aim.profile.clone(), self.aim.cc.clone());
+        Request { gpus, profile, cc, jobs: self.jobs, offline: self.offline, no_cache, out, ..Request::default() }
     }
 
     /// The recipes, or the current folder.

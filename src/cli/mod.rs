@@ -4,6 +4,7 @@ pub mod arch;
 pub mod build;
 pub mod cache;
 pub mod detect;
+pub mod doctor;
 pub mod env;
 pub mod explain;
 pub mod inspect;
@@ -83,6 +84,8 @@ pub enum Command {
     Recipes,
     /// The GPUs of this machine, and how each is known
     Detect(detect::DetectArgs),
+    /// One page about this machine: what is here for building, and what is in the way
+    Doctor(doctor::DoctorArgs),
     /// Read, check, translate and explain a list of archs
     Arch(arch::ArchArgs),
     /// The environment of a build, for a shell, a container or a CI job
@@ -112,6 +115,7 @@ impl Command {
             Self::Plan(_) => "plan",
             Self::Recipes => "recipes",
             Self::Detect(_) => "detect",
+            Self::Doctor(_) => "doctor",
             Self::Arch(_) => "arch",
             Self::Env(_) => "env",
             Self::Inspect(_) => "inspect",

@@ -29,6 +29,12 @@ pub enum ToolchainAction {
         /// Python interpreter or version
         #[arg(long, value_name = "PYTHON")]
         python: Option<String>,
+        /// Host compiler, such as gcc-13 or a path
+        #[arg(long, value_name = "COMPILER")]
+        cc: Option<String>,
+        /// Use no network: install from what uv has stored
+        #[arg(long)]
+        offline: bool,
     },
     /// Remove by the first digits of the digest that `list` shows
     Remove {

@@ -18,12 +18,15 @@ pub struct VerifyArgs {
     /// Driver that must start them: 535, 535.161.08, or the CUDA release it is for [default: a new one]
     #[arg(long, value_name = "VERSION", requires = "runs_on")]
     pub driver: Option<String>,
-    /// Archs beyond the expected ones fail, and so does code for a GPU in a part of a file only
+    /// Archs beyond the expected ones fail, and so do code for a GPU in a part of a file only and a file without any
     #[arg(long)]
     pub strict: bool,
     /// Recipe whose `[verify]` holds; its targets are expected unless `--expect` or `--runs-on` says otherwise
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<String>,
+    /// Target profile of the recipe that is expected
+    #[arg(long, value_name = "NAME", requires = "recipe", conflicts_with = "expect")]
+    pub profile: Option<String>,
     /// Import the modules with this Python: a path, an environment's folder, a program name or a version
     #[arg(long, value_name = "PYTHON")]
     pub python: Option<String>,

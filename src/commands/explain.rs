@@ -42,9 +42,12 @@ fn page(name: &str, world: &World<'_>) -> Result<Exit, Problems> {
     let all = topics::all();
     let Some(topic) = topics::find(&all, name) else {
         let near = nearest(name, all.iter().map(|topic| topic.name.as_str()));
-        let problem = Problem::new("cuwright::usage::no_topic", Exit::Usage, format!("`{name}` is no file and no topic"));
+        let problem =
+            Problem::new("cuwright::usage::no_topic", Exit::Usage, format!("`{name}` is no file and no topic"));
         let problem = near.into_iter().fold(problem, |problem, near| problem.help(format!("did you mean `{near}`?")));
-        return Err(problem.help("`cuwright explain --list` names every topic; `-` reads a log from standard input").into());
+        return Err(problem
+            .help("`cuwright explain --list` names every topic; `-` reads a log from standard input")
+            .into());
     };
     world.printer.data(&if world.json() {
         serde_json::to_string_pretty(topic).unwrap_or_default()

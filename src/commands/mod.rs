@@ -4,6 +4,7 @@ mod arch;
 mod build;
 mod cache;
 mod detect;
+mod doctor;
 mod env;
 mod explain;
 mod inspect;
@@ -75,7 +76,16 @@ pub fn run(cli: &Cli, env: &Env) -> Exit {
         let text = format!("the environment variable {name} is not UTF-8 and is left out");
         world.printer.event(&Event::Note { unit: None, text });
     }
-    let ready = usable(env).map_err(Problems::from).and_then(|()| tables::install(global.tables.as_deref(), env));
+    let tables = tables::install(global.tables.as_deref(), env).or_else(|problems| {
+        if asks_tables(&cli.command) {
+            return Err(problems);
+        }
+        for problem in &problems {
+            world.printer.event(&Event::Warning { unit: None, text: format!("{problem}; it is left out") });
+        }
+        Ok(())
+    });
+    let ready = usable(env).map_err(Problems::from).and(tables);
     let result = ready.and_then(|()| dispatch(&cli.command, &world));
     let exit = result.unwrap_or_else(|problems| {
         world.printer.problems(None, &problems);
@@ -100,11 +110,24 @@ fn usable(env: &Env) -> Result<(), Problem> {
         .help("go to another folder"))
 }
 
+/// Whether a command's answer hangs on the tables of GPUs; the others work although the user's own are broken.
+fn asks_tables(command: &Command) -> bool {
+    !matches!(
+        command,
+        Command::Toolchain(_)
+            | Command::Cache(_)
+            | Command::Inspect(_)
+            | Command::Doctor(_)
+            | Command::Completions { .. }
+    )
+}
+
 fn dispatch(command: &Command, world: &World<'_>) -> Result<Exit, Problems> {
     match command {
         Command::Build(args) => build::build(args, world),
         Command::Plan(args) => build::plan(args, world),
         Command::Detect(args) => detect::run(args, world),
+        Command::Doctor(args) => doctor::run(args, world),
         Command::Arch(args) => arch::run(args, world),
         Command::Env(args) => env::run(args, world),
         Command::Inspect(args) => inspect::inspect(args, world),

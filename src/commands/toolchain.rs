@@ -26,18 +26,25 @@ pub(super) fn run(args: &ToolchainArgs, world: &World<'_>) -> Result<Exit, Probl
                 world.printer.data(&text(&found));
             }
         }
-        ToolchainAction::Install { recipe, cuda, torch, python } => {
+        ToolchainAction::Install { recipe, cuda, torch, python, cc, offline } => {
             let tell = |event: Event| world.printer.event(&event);
             let context = Context { env: world.env, cache_root: &root, tell: &tell };
             let recipe = match recipe {
                 Some(name) => load::load(Some(name), world.env)?.recipe,
                 None => Recipe::without_source("toolchain"),
             };
-            let request =
-                Request { cuda: cuda.clone(), torch: torch.clone(), python: python.clone(), ..Request::default() };
-            let chosen = prepare::choose(&context, &recipe, &request)?;
+            let request = Request {
+                cuda: cuda.clone(),
+                torch: torch.clone(),
+                python: python.clone(),
+                cc: cc.clone(),
+                offline: *offline,
+                ..Request::default()
+            };
+            let chosen = prepare::choose(&context, &recipe, &request, None)?;
             if world.json() {
-                let json = json!({ "toolchain": chosen.toolchain, "why": chosen.notes });
+                let json =
+                    json!({ "toolchain": chosen.toolchain, "why": chosen.notes, "considered": chosen.considered });
                 world.printer.data(&json.to_string());
             } else {
                 world.printer.data(&prepare::describe(&chosen.toolchain));

@@ -7,7 +7,7 @@ use crate::cli::verify::VerifyArgs;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::pipeline::judge::{self, Question};
-use crate::report::Event;
+use crate::report::{Event, GpuStatus};
 use crate::sys::files::write_atomic;
 use crate::ui::style::table;
 use crate::verify::abi::Abi;
@@ -19,6 +19,7 @@ pub(super) fn verify(args: &VerifyArgs, world: &World<'_>) -> Result<Exit, Probl
         files: args.files.clone(),
         package: args.package.clone(),
         expect: args.expect.clone(),
+        profile: args.profile.clone(),
         strict: args.strict,
         runs_on: args.runs_on.clone(),
         driver: args.driver.clone(),
@@ -57,6 +58,11 @@ fn texts(outcome: &Outcome, input: &Input) -> Vec<String> {
     if let Some(import) = input.import.as_ref().filter(|import| import.ok) {
         texts.push(format!("{}: imports", input.file));
         texts.extend(import.output.iter().map(|line| format!("  {line}")));
+    }
+    // A failure is told as the finding that it is.
+    if let Some(check) = input.gpu_check.as_ref().filter(|check| check.status != GpuStatus::Failed) {
+        texts.push(format!("{}: GPU check {}", input.file, check.headline()));
+        texts.extend(check.output.iter().map(|line| format!("  {line}")));
     }
     texts
 }

@@ -3,6 +3,7 @@
 //! Everything wrong is reported at once: archs that share a cause share a problem. What is unknown to every table is a
 //! warning and works, since tables are always older than hardware.
 
+use super::available::{Available, get};
 use super::rules::THOR;
 use super::toolkits::{self, Span, arch_span, toolkit};
 use super::torch::torch;
@@ -64,11 +65,16 @@ pub fn unknown(set: &ArchSet) -> Vec<String> {
 
 /// What of `set` the compiler cannot build, one problem per cause.
 pub fn against_compiler(set: &ArchSet, compiler: Compiler<'_>) -> Vec<Problem> {
-    against_compiler_here(set, compiler, &[])
+    against_compiler_here(set, compiler, &[], None)
 }
 
-/// The same, on a machine with these GPUs, which helps to tell what was meant.
-pub fn against_compiler_here(set: &ArchSet, compiler: Compiler<'_>, gpus: &[Capability]) -> Vec<Problem> {
+/// The same, on a machine with these GPUs, which tell what was meant, and these toolkits, which tell what can be done.
+pub fn against_compiler_here(
+    set: &ArchSet,
+    compiler: Compiler<'_>,
+    gpus: &[Capability],
+    available: Option<&Available>,
+) -> Vec<Problem> {
     let mut refused: Vec<Arch> =
         set.iter().map(|(arch, _)| arch).filter(|arch| compiler.knows(*arch) == Some(false)).collect();
     let mut problems = Vec::new();
@@ -87,10 +93,10 @@ pub fn against_compiler_here(set: &ArchSet, compiler: Compiler<'_>, gpus: &[Capa
         .collect();
     let early: Vec<Arch> = others.iter().filter(|arch| !dropped.contains(arch)).copied().collect();
     if !early.is_empty() {
-        problems.push(too_old(set, &early, compiler));
+        problems.push(too_old(set, &early, compiler, available));
     }
     if !dropped.is_empty() {
-        problems.push(too_new(set, &dropped, compiler));
+        problems.push(too_new(set, &dropped, compiler, available));
     }
     problems
 }
@@ -206,7 +212,7 @@ fn reach(compiler: Compiler<'_>) -> Option<(Arch, Arch)> {
     Some((*plain.first()?, *plain.last()?))
 }
 
-fn too_old(set: &ArchSet, early: &[Arch], compiler: Compiler<'_>) -> Problem {
+fn too_old(set: &ArchSet, early: &[Arch], compiler: Compiler<'_>, available: Option<&Available>) -> Problem {
     let message = format!("nvcc {} cannot compile for {}", compiler.version, names(early));
     let mut problem = Problem::new(UNSUPPORTED, Exit::Toolchain, message);
     if let Some((_, last)) = reach(compiler) {
@@ -220,7 +226,11 @@ fn too_old(set: &ArchSet, early: &[Arch], compiler: Compiler<'_>) -> Problem {
         };
     }
     if let Some(need) = firsts.iter().flatten().map(|span| span.first).max() {
-        problem = problem.help(format!("build with CUDA {need} or newer (`--cuda {need}`)"));
+        let general = format!("build with CUDA {need} or newer (`--cuda {need}`)");
+        let fits = |version: CudaVersion| {
+            version >= need && set.iter().all(|(arch, _)| Compiler::release(version).knows(arch) != Some(false))
+        };
+        problem = problem.help(get(available, compiler.version.major, &format!("{need} or newer"), general, fits));
     }
     let rest = set.filter(|arch, _| !early.contains(&arch));
     if rest.is_empty() {
@@ -235,7 +245,7 @@ fn too_old(set: &ArchSet, early: &[Arch], compiler: Compiler<'_>) -> Problem {
     problem.help(format!("or build `{rest}`"))
 }
 
-fn too_new(set: &ArchSet, dropped: &[Arch], compiler: Compiler<'_>) -> Problem {
+fn too_new(set: &ArchSet, dropped: &[Arch], compiler: Compiler<'_>, available: Option<&Available>) -> Problem {
     let message = format!("nvcc {} no longer compiles for {}", compiler.version, names(dropped));
     let mut problem = Problem::new(UNSUPPORTED, Exit::Toolchain, message);
     if let Some((first, _)) = reach(compiler) {
@@ -250,12 +260,12 @@ fn too_new(set: &ArchSet, dropped: &[Arch], compiler: Compiler<'_>) -> Problem {
     if !rest.is_empty() {
         problem = problem.help(format!("remove them and build `{rest}`").replace("them", pronoun(dropped)));
     }
-    match last {
-        Some(last) => {
-            problem.help(format!("or build with CUDA {last} or older if those GPUs are needed (`--cuda {last}`)"))
-        }
-        None => problem,
-    }
+    let Some(last) = last else { return problem };
+    let general = format!("build with CUDA {last} or older if those GPUs are needed (`--cuda {last}`)");
+    let fits = |version: CudaVersion| {
+        version <= last && set.iter().all(|(arch, _)| Compiler::release(version).knows(arch) != Some(false))
+    };
+    problem.help(format!("or {}", get(available, compiler.version.major, &format!("{last} or older"), general, fits)))
 }
 
 fn pronoun(archs: &[Arch]) -> &'static str {
@@ -332,7 +342,7 @@ mod tests {
     fn a_cuda_version_typed_as_arch_is_recognised() {
         let compiler = Compiler::release(CudaVersion::new(10, 1));
         let set = "10.1".parse().unwrap();
-        let problems = against_compiler_here(&set, compiler, &[Capability::new(6, 1)]);
+        let problems = against_compiler_here(&set, compiler, &[Capability::new(6, 1)], None);
         assert_eq!(problems.len(), 1);
         assert_eq!(problems[0].message(), "10.1 is the version of this CUDA toolkit, not a compute capability");
         assert_eq!(problems[0].evidence(), ["nvcc 10.1 ends at 7.5"]);

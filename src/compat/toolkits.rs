@@ -98,6 +98,12 @@ pub fn toolkit(version: CudaVersion) -> Option<&'static Toolkit> {
     TOOLKITS.iter().find(|toolkit| toolkit.release == version.release())
 }
 
+/// The newest release that a driver supports by itself, by the driver that came with each release.
+pub fn cuda_of_driver(driver: &DriverVersion) -> Option<CudaVersion> {
+    let knows = |toolkit: &&Toolkit| toolkit.bundled_driver.as_ref().is_some_and(|bundled| bundled <= driver);
+    TOOLKITS.iter().rev().find(knows).map(|toolkit| toolkit.release)
+}
+
 /// What the user's own file says about an arch.
 fn by_user(arch: Arch) -> Option<Span> {
     let own = super::user::installed()?;
@@ -191,6 +197,14 @@ mod tests {
             assert_eq!(span(arch), (first.to_owned(), last.to_owned()), "{arch}");
         }
         assert_eq!(arch_span("9.9".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn a_driver_tells_the_newest_release_it_supports() {
+        let of = |text: &str| cuda_of_driver(&text.parse().unwrap()).map(|release| release.to_string());
+        assert_eq!(of("535.161.08"), Some("12.2".to_owned()));
+        assert_eq!(of("580.65.06"), Some("13.0".to_owned()));
+        assert_eq!(of("100.1"), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use memchr::{memchr, memrchr};
 
 use super::facts::{Facts, Origin};
-use super::index::Index;
+use super::index::{Index, Matcher};
 use super::line::{Line, clean};
 use super::marks::is_exception;
 use crate::domain::arch::effective_archs_of_line;
@@ -36,18 +36,21 @@ pub(super) fn look(index: &Index, buffer: &[u8], start: usize, end: usize, numbe
     let mut around = Around::default();
     let mut frames: Vec<Line> = Vec::new();
     // A traceback is told upwards from its last line; anything else breaks it.
-    let mut framed = is_exception(&line.text);
+    let mut within = is_exception(&line.text);
     for (distance, above) in back(buffer, start).enumerate() {
         if above.stream != line.stream && above.stream.is_some() {
             continue;
         }
         let at = number.saturating_sub(distance as u64 + 1);
-        framed = framed && above.indent > line.indent && frames.len() < FRAMES;
-        if framed {
+        within = within && above.indent > line.indent && frames.len() < FRAMES;
+        if within {
             frames.push(above.clone());
         }
         read(index, &above, at, &mut around);
-        if is_step(&above.text) || (around.target.is_some() && !above.text.starts_with("FAILED: ")) || is_compile(&above.text) {
+        if is_step(&above.text)
+            || (around.target.is_some() && !above.text.starts_with("FAILED: "))
+            || is_compile(&above.text)
+        {
             break;
         }
     }
@@ -77,7 +80,7 @@ pub(super) fn look(index: &Index, buffer: &[u8], start: usize, end: usize, numbe
 fn read(index: &Index, line: &Line, number: u64, around: &mut Around) {
     let origin = Origin::Line(number);
     if let Some(target) = line.text.strip_prefix("FAILED: ") {
-        let target = target.trim_start_matches(|c: char| c == '[').split_once("] ").map_or(target, |(_, rest)| rest);
+        let target = target.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(target, |(_, rest)| rest);
         around.target.get_or_insert_with(|| target.trim().to_owned());
     }
     if is_compile(&line.text) {
@@ -91,7 +94,7 @@ fn read(index: &Index, line: &Line, number: u64, around: &mut Around) {
     }
     for (number, context) in index.contexts.iter().enumerate().filter(|(_, context)| context.near) {
         if context.has.iter().any(|literal| line.text.contains(literal.as_str()))
-            && let Some(Some(regex)) = index.context_patterns[number].regex()
+            && let Matcher::Regex(regex) = index.context_patterns[number].matcher()
         {
             draw(regex, context.every, &line.text, &origin, context.rank, &mut around.facts);
         }
@@ -99,7 +102,14 @@ fn read(index: &Index, line: &Line, number: u64, around: &mut Around) {
 }
 
 /// Adds every named group of a match.
-pub(super) fn draw(regex: &regex::Regex, every: bool, text: &str, origin: &Origin, rank: u8, facts: &mut Facts) -> bool {
+pub(super) fn draw(
+    regex: &regex::Regex,
+    every: bool,
+    text: &str,
+    origin: &Origin,
+    rank: u8,
+    facts: &mut Facts,
+) -> bool {
     let mut any = false;
     for found in regex.captures_iter(text).take(if every { 16 } else { 1 }) {
         any = true;
@@ -125,7 +135,8 @@ fn is_compile(text: &str) -> bool {
     text.contains(" -c ")
         && text.split(' ').take(4).any(|word| {
             let name = word.rsplit('/').next().unwrap_or_default();
-            ["nvcc", "c++", "g++", "gcc", "cc", "clang", "clang++"].contains(&name.trim_end_matches(|c: char| c == '-' || c.is_ascii_digit()))
+            ["nvcc", "c++", "g++", "gcc", "cc", "clang", "clang++"]
+                .contains(&name.trim_end_matches(|c: char| c == '-' || c.is_ascii_digit()))
         })
 }
 

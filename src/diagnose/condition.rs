@@ -34,7 +34,7 @@ const ALL: [(&str, usize, Test); 17] = [
     // The symbol of the line.
     ("symbol-of-torch", 0, |view, _| symbol_name(view).is_some_and(|name| symbol::is_torch(&name))),
     ("symbol-cxx11", 0, |view, _| symbol_raw(view).is_some_and(|name| has_cxx11(&name))),
-    ("symbol-old-string", 0, |view, _| symbol_raw(view).is_some_and(|name| name.contains("Ss"))),
+    ("symbol-old-string", 0, |view, _| symbol_name(view).is_some_and(|name| name.contains("std::string"))),
 ];
 
 /// Whether every condition holds. One that does not exist never does; a test keeps such out of the rules.
@@ -59,7 +59,10 @@ pub(super) fn parse(text: &str) -> Option<(Test, Vec<&str>)> {
     ALL.iter().find(|(known, count, _)| *known == name && *count == args.len()).map(|(_, _, test)| (*test, args))
 }
 
-fn both(view: &View<'_>, args: &[&str]) -> Option<(crate::domain::version::CudaVersion, crate::domain::version::CudaVersion)> {
+fn both(
+    view: &View<'_>,
+    args: &[&str],
+) -> Option<(crate::domain::version::CudaVersion, crate::domain::version::CudaVersion)> {
     let one = |name: &str| view.get(name).and_then(|value| version(&value)).or_else(|| version(name));
     Some((one(args[0])?, one(args[1])?))
 }
@@ -115,10 +118,13 @@ fn is_cuda_version(view: &View<'_>) -> bool {
     let same = |version: crate::domain::version::CudaVersion| {
         (version.major, version.minor) == (u16::from(arch.capability.major), u16::from(arch.capability.minor))
     };
-    let named = view.toolkit().is_some_and(same) || view.fact("driver_cuda").and_then(|f| version(&f.value)).is_some_and(same);
-    let has_card = view.gpu().is_some_and(|gpu| gpu == arch.capability);
+    let named =
+        view.toolkit().is_some_and(same) || view.fact("driver_cuda").and_then(|f| version(&f.value)).is_some_and(same);
     let knows = view.toolkit().and_then(toolkit).is_some_and(|toolkit| toolkit.knows(arch));
-    named && !has_card && !knows
+    // Without a card to compare, 12.0 with CUDA 12.0 may be meant: it is a card of a year later. 10.1 with CUDA 10.1 not.
+    let far =
+        || arch_span(arch).is_none_or(|span| view.toolkit().is_some_and(|toolkit| toolkit.major < span.first.major));
+    named && !knows && view.gpu().map_or_else(far, |gpu| gpu != arch.capability)
 }
 
 fn symbol_raw(view: &View<'_>) -> Option<String> {
@@ -140,7 +146,9 @@ mod tests {
 
     fn holds(condition: &str, facts: &[(&str, &str)]) -> bool {
         let mut own = Facts::default();
-        facts.iter().for_each(|(name, value)| own.add(name, value, Origin::Line(1), 0));
+        for (name, value) in facts {
+            own.add(name, value, Origin::Line(1), 0);
+        }
         let none = Facts::default();
         let view = View { line: 1, own: &own, near: &none, given: &none, log: &none };
         hold(&[condition.to_owned()], &view)

@@ -2,6 +2,7 @@
 //! toolkit would fit. Asked for by name in a rule's texts and conditions, computed only then.
 
 use super::facts::View;
+use crate::compat::rules::is_tegra;
 use crate::compat::{GpuLookup, arch_span, gpu_by_name, newest, toolkit, toolkits};
 use crate::domain::arch::{Arch, Capability, Variant};
 use crate::domain::symbol;
@@ -97,6 +98,12 @@ impl View<'_> {
             }
             "twin" => twin(arch).map(|twin| twin.to_string()),
             "twin_number" => twin(arch).map(Arch::joined),
+            // The newest arch below it that this toolkit knows; chips of their own (Jetson) are no step on the way.
+            "below" => {
+                let known = toolkit(self.toolkit()?)?.plain().rev();
+                let below = known.map(|arch| arch.capability).find(|have| *have < arch.capability && !is_tegra(*have));
+                below.map(|below| below.to_string())
+            }
             "generation" => Some(arch.capability.major.to_string()),
             _ => None,
         }
@@ -208,7 +215,8 @@ fn tag(version: CudaVersion) -> String {
 /// The toolkit that first writes (or last still writes) a PTX version.
 fn cuda_of_ptx(ptx: &str, first: bool) -> Option<String> {
     let wanted = ptx.parse().ok()?;
-    let mut same = toolkits().iter().filter(|toolkit| if first { toolkit.ptx >= wanted } else { toolkit.ptx <= wanted });
+    let mut same =
+        toolkits().iter().filter(|toolkit| if first { toolkit.ptx >= wanted } else { toolkit.ptx <= wanted });
     let found = if first { same.next() } else { same.next_back() };
     found.or_else(|| newest().filter(|_| !first)).map(|toolkit| toolkit.release.to_string())
 }

@@ -38,6 +38,16 @@ pub(super) enum Watch {
     Success,
 }
 
+/// How a line is matched.
+pub(super) enum Matcher<'a> {
+    /// The literal is enough.
+    Literal,
+    /// By this expression.
+    Regex(&'a Regex),
+    /// It does not compile, which a test forbids.
+    Nothing,
+}
+
 /// A pattern of a rule, and a place for it compiled.
 #[derive(Debug)]
 pub(super) struct Pattern {
@@ -50,10 +60,10 @@ impl Pattern {
         Self { regex: OnceLock::new(), text: text.map(str::to_owned) }
     }
 
-    /// The compiled form; `None` where the literal is enough. One that does not compile matches nothing.
-    pub(super) fn regex(&self) -> Option<Option<&Regex>> {
-        let text = self.text.as_deref()?;
-        Some(self.regex.get_or_init(|| Regex::new(text).ok()).as_ref())
+    /// How to match.
+    pub(super) fn matcher(&self) -> Matcher<'_> {
+        let Some(text) = self.text.as_deref() else { return Matcher::Literal };
+        self.regex.get_or_init(|| Regex::new(text).ok()).as_ref().map_or(Matcher::Nothing, Matcher::Regex)
     }
 }
 
@@ -114,8 +124,12 @@ impl Index {
         for (number, context) in contexts.iter().enumerate().filter(|(_, context)| !context.near) {
             context.has.iter().for_each(|literal| watch(literal, Watch::Context(number)));
         }
-        marks::ERRORS.iter().for_each(|literal| watch(literal, Watch::Error));
-        marks::SUCCESSES.iter().for_each(|literal| watch(literal, Watch::Success));
+        for literal in marks::ERRORS {
+            watch(literal, Watch::Error);
+        }
+        for literal in marks::SUCCESSES {
+            watch(literal, Watch::Success);
+        }
         let context_patterns = contexts.iter().map(|context| Pattern::new(Some(&context.pattern))).collect();
         let (needles, watchers): (Vec<String>, Vec<Vec<Watch>>) = watched.into_iter().unzip();
         let search = search(&needles);

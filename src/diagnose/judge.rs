@@ -39,11 +39,28 @@ pub fn judge(scanner: Scanner, input: &str, given: &Facts) -> Diagnosis {
         some.map(|(_, finding)| finding.clone()).collect::<Vec<_>>()
     };
     let mut causes = of(&[Kind::Cause, Kind::Quiet]);
-    let symptoms = of(&[Kind::Symptom]);
+    let mut symptoms = of(&[Kind::Symptom]);
+    let mut side = of(&[Kind::Side]);
     let echoes = heard.iter().filter(|(rule, _)| rule.kind == Kind::Echo);
     let mut echoes: Vec<Echo> = echoes.map(|(_, finding)| echo(finding)).collect();
     let failed = heard.iter().any(|(rule, _)| rule.failing);
-    if causes.is_empty() {
+    let success = found.success.map(|(line, text)| LogLine { line, text });
+    let ended_well = success.as_ref().is_some_and(|success| success.line > found.last_error) && !failed;
+    if ended_well {
+        // Whatever went wrong before was tried again or did not matter; quiet faults are found in such logs alone.
+        let end = success.as_ref().map_or(0, |success| success.line);
+        let over = |finding: &Finding| finding.weight != Weight::Quiet && finding.evidence.line < end;
+        for list in [&mut causes, &mut symptoms] {
+            side.extend(list.extract_if(.., |finding| over(finding)));
+        }
+    }
+    // A symptom leads only where no error that it may follow from is in the log, known or not.
+    let unknown = || found.errors.iter().filter(|error| !lines.contains(&error.line));
+    let bare = |finding: &Finding| index.rules.iter().any(|rule| rule.label == finding.label && rule.failing);
+    let leads = symptoms
+        .first()
+        .is_some_and(|symptom| unknown().all(|error| error.line > symptom.evidence.line && !bare(symptom)));
+    if causes.is_empty() && leads {
         causes = symptoms;
     } else {
         // Only what comes after a cause can follow from it.
@@ -53,7 +70,7 @@ pub fn judge(scanner: Scanner, input: &str, given: &Facts) -> Diagnosis {
     let mut causes = causes.into_iter();
     let cause = causes.next();
     let further: Vec<Finding> = causes.collect();
-    let unknown = found.errors.iter().filter(|error| !lines.contains(&error.line)).map(|error| UnknownError {
+    let unknown = unknown().map(|error| UnknownError {
         line: error.line,
         text: error.text.clone(),
         excerpt: error.excerpt.clone(),
@@ -66,8 +83,6 @@ pub fn judge(scanner: Scanner, input: &str, given: &Facts) -> Diagnosis {
             .collect(),
         None => unknown.collect(),
     };
-    let success = found.success.map(|(line, text)| LogLine { line, text });
-    let ended_well = success.as_ref().is_some_and(|success| success.line > found.last_error) && !failed;
     let verdict = match &cause {
         Some(_) => Verdict::Explained,
         None if failed || (!errors.is_empty() && !ended_well) => Verdict::Unknown,
@@ -79,7 +94,7 @@ pub fn judge(scanner: Scanner, input: &str, given: &Facts) -> Diagnosis {
         verdict,
         cause,
         further,
-        side: of(&[Kind::Side]),
+        side,
         echoes,
         tail: if verdict == Verdict::Explained || !errors.is_empty() { Vec::new() } else { found.tail },
         errors,

@@ -22,7 +22,7 @@ pub(super) struct Line {
 
 /// What terminals obey: colours, cursor moves, titles, and GitLab's section marks.
 static ESCAPES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]|section_(?:start|end):\d+:\S*")
+    Regex::new(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]|section_(?:start|end):\d+:[\w.-]*(?:\[[^\]]*\])?")
         .ok()
 });
 
@@ -53,8 +53,10 @@ static PREFIXES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// `$ `, `user@host:~/x$ `, `(env) root@host:/# `, and what `sh -x` prints.
-static PROMPT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^(?:\([\w.-]+\) )?(?:[\w.-]+@[\w.-]+[: ]?[^$#\s]*[$#]|\[[\w.-]+@[\w.-]+ [^\]]*\][$#]|\$|\++|>>>) ").ok());
+static PROMPT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(?:\([\w.-]+\) )?(?:[\w.-]+@[\w.-]+[: ]?[^$#\s]*[$#]|\[[\w.-]+@[\w.-]+ [^\]]*\][$#]|\$|\++|>>>) ")
+        .ok()
+});
 
 /// Reads one line, given without its end.
 pub(super) fn clean(raw: &[u8]) -> Line {

@@ -46,7 +46,7 @@ pub(super) const SUCCESSES: [&str; 9] = [
 
 static MARK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let kinds = [
-        r"(?:^|[\s:)])(?:fatal |internal compiler |linker )?[Ee]rror(?: [A-Z]*\d+)?\s*: \S",
+        r"(?:^|[\s:)])(?:fatal |internal compiler |linker )?(?:Error|error)(?: [A-Z]*\d+)?\s*: \S",
         r"^(?:ERROR|FATAL|Fatal error|fatal|CRITICAL)(?:\[[^\]]*\])?\s*:",
         r": error #",
         r"^\w+ (?:fatal|error)\s*: ",
@@ -64,8 +64,9 @@ static MARK: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Marks of a lesser matter in a line that also says "error".
-static LESSER: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\bwarning\b|^note:|^W\d{4} |: note:|\b0 errors?\b|^-- |deprecat").ok());
+static LESSER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\bwarning\b|^note:|^W\d{4} |: note:|\b0 errors?\b|^-- |deprecated|deprecation").ok()
+});
 
 /// Whether a line marks an error.
 pub(super) fn is_error(line: &Line) -> bool {

@@ -13,7 +13,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::around::{self, Around, ahead, draw};
 use super::facts::{Facts, Origin};
-use super::index::{Index, Watch, index, search};
+use super::index::{Index, Matcher, Watch, index, search};
 use super::line::{Line, clean};
 use super::marks;
 
@@ -142,8 +142,14 @@ impl Scanner {
         self.count_to(self.buffer.len());
         self.found.lines = self.number - u64::from(!open);
         let ends = |line: &Line| line.text.chars().take(SHOWN).collect::<String>();
-        let lines = self.buffer.rsplit(|byte| *byte == b'\n').take(200).map(|raw| clean(cut(raw, 0)));
-        let mut tail: Vec<String> = lines.filter(|line| !line.text.is_empty()).take(TAIL).map(|line| ends(&line)).collect();
+        let lines = self
+            .buffer
+            .rsplit(|byte| *byte == b'\n')
+            .take(200)
+            .map(|raw| clean(cut(raw, 0)))
+            .filter(|line| !line.prompt);
+        let mut tail: Vec<String> =
+            lines.filter(|line| !line.text.is_empty()).take(TAIL).map(|line| ends(&line)).collect();
         tail.reverse();
         self.found.tail = tail;
         (self.index, self.found)
@@ -168,25 +174,30 @@ impl Scanner {
         while at < limit {
             let Some(search) = self.search.as_ref() else { break };
             let Some(found) = search.find(Input::new(&self.buffer).range(at..limit)) else { break };
-            at = self.see(found.start()).max(found.end()).max(at + 1);
+            at = self.see(found.start(), found.end()).max(found.end());
         }
         self.count_to(limit);
         self.from = limit;
         // What was looked at is kept as far as surroundings of later lines may need it.
-        let drop = self.from.saturating_sub(MARGIN);
+        let drop = if ended { 0 } else { self.from.saturating_sub(MARGIN) };
         self.buffer.drain(..drop);
         self.from -= drop;
         self.counted -= drop;
     }
 
-    /// Looks at the line that holds the byte at `hit`, and gives its end.
-    fn see(&mut self, hit: usize) -> usize {
+    /// Looks at the line that holds the literal at `hit..past`, and gives its end.
+    fn see(&mut self, hit: usize, past: usize) -> usize {
         let start = memrchr(b'\n', &self.buffer[self.from..hit]).map_or(self.from, |at| self.from + at + 1);
         let end = memchr(b'\n', &self.buffer[hit..]).map_or(self.buffer.len(), |at| hit + at);
         self.count_to(start);
+        // Whether a long line came in one piece or in many must not matter.
+        let whole = start + LONGEST;
+        if past > whole {
+            return end;
+        }
         // A bare carriage return begins the line anew, as progress bars do.
         let left = memrchr(b'\r', &self.buffer[start..hit]).map_or(start, |at| start + at + 1);
-        let right = memchr(b'\r', &self.buffer[hit..end]).map_or(end, |at| hit + at);
+        let right = memchr(b'\r', &self.buffer[hit..end.min(whole)]).map_or(end.min(whole), |at| hit + at);
         let left = left.max(if right - left > WIDTH { hit.saturating_sub(WIDTH / 4) } else { left });
         let raw = cut(&self.buffer[left..right], 0);
         let mut needles: Vec<usize> = Vec::new();
@@ -234,17 +245,16 @@ impl Scanner {
         };
         let mut facts = Facts::default();
         let origin = Origin::Line(self.number);
-        let holds = match self.index.find_patterns[number].regex() {
-            None => true,
-            Some(Some(regex)) => draw(regex, false, text, &origin, 0, &mut facts),
-            Some(None) => false,
+        let holds = match self.index.find_patterns[number].matcher() {
+            Matcher::Literal => true,
+            Matcher::Regex(regex) => draw(regex, false, text, &origin, 0, &mut facts),
+            Matcher::Nothing => false,
         };
         if !holds || hits.kept.len() >= KEPT {
             return;
         }
-        let around = surroundings.get_or_insert_with(|| {
-            around::look(self.index, &self.buffer, start, end, self.number, line)
-        });
+        let around =
+            surroundings.get_or_insert_with(|| around::look(self.index, &self.buffer, start, end, self.number, line));
         // Docker and pip say the same line twice; a job's target tells real ones apart.
         let mut hasher = DefaultHasher::new();
         (number, around.target.as_deref(), &line.text).hash(&mut hasher);
@@ -257,7 +267,7 @@ impl Scanner {
     fn context(&mut self, number: usize, line: &Line, end: usize) {
         self.context_seen[number] += 1;
         let context = &self.index.contexts[number];
-        let Some(Some(regex)) = self.index.context_patterns[number].regex() else { return };
+        let Matcher::Regex(regex) = self.index.context_patterns[number].matcher() else { return };
         let (text, at) = if context.next {
             let Some(next) = ahead(&self.buffer, end).find(|line| !line.text.is_empty()) else { return };
             (next.text, self.number + 1)
@@ -273,9 +283,8 @@ impl Scanner {
         }
         self.found.last_error = self.number;
         if self.found.errors.len() < ERRORS && !self.found.errors.iter().any(|error| error.text == line.text) {
-            let around = surroundings.get_or_insert_with(|| {
-                around::look(self.index, &self.buffer, start, end, self.number, line)
-            });
+            let around = surroundings
+                .get_or_insert_with(|| around::look(self.index, &self.buffer, start, end, self.number, line));
             let excerpt = around.excerpt.iter().map(|text| shown(text)).collect();
             self.found.errors.push(ErrorLine { line: self.number, text: shown(&line.text), excerpt });
         }

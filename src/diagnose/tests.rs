@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::index::{FILES, index};
 use super::rule::{File, Kind, Texts};
-use super::{Diagnosis, Facts, Verdict, condition, explain, text};
+use super::{Diagnosis, Facts, Scanner, Verdict, condition, explain, judge, text};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -213,21 +213,34 @@ fn every_rule_is_whole_and_tested() {
 
 /// Facts in a text that nothing draws: a slip, as the text would never be said.
 fn unknown_facts(label: &str, texts: &[&Texts]) -> Vec<String> {
-    const DERIVED: [&str; 10] =
-        ["torch_", "arch_", "archs_", "toolkit_", "gpu_", "fitting_", "symbol_name", "jobs_advised", "ptx_", "driver_needed"];
+    const DERIVED: [&str; 10] = [
+        "torch_",
+        "arch_",
+        "archs_",
+        "toolkit_",
+        "gpu_",
+        "fitting_",
+        "symbol_name",
+        "jobs_advised",
+        "ptx_",
+        "driver_needed",
+    ];
     let named = |pattern: &str| -> Vec<String> {
         let regex = regex::Regex::new(pattern).unwrap();
-        regex.capture_names().flatten().map(|name| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()).collect()
+        regex
+            .capture_names()
+            .flatten()
+            .map(|name| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned())
+            .collect()
     };
     let mut drawn: BTreeSet<String> = index().contexts.iter().flat_map(|context| named(&context.pattern)).collect();
     for find in index().rules.iter().filter(|rule| rule.label == label).flat_map(|rule| &rule.find) {
         drawn.extend(find.set.keys().cloned());
         drawn.extend(find.pattern.iter().flat_map(|pattern| named(pattern)));
     }
-    drawn.extend(["gcc_major".to_owned()]);
-    let names = texts.iter().flat_map(|texts| texts.0.iter().flat_map(|text| text::names(&text.text)));
-    names
-        .map(|name| name.trim_start_matches('@').to_owned())
+    drawn.extend(["gcc_major".to_owned(), "our_build".to_owned()]);
+    let used = texts.iter().flat_map(|texts| texts.0.iter().flat_map(|text| text::names(&text.text)));
+    used.map(|name| name.trim_start_matches('@').to_owned())
         .filter(|name| !drawn.contains(name) && !DERIVED.iter().any(|derived| name.starts_with(derived)))
         .map(|name| format!("{label}: nothing draws the fact `{name}`"))
         .collect()
@@ -242,6 +255,72 @@ fn every_rule_file_reads() {
     for context in &index().contexts {
         assert!(regex::Regex::new(&context.pattern).is_ok(), "{}", context.pattern);
     }
+}
+
+/// Pieces of logs, so that random ones come near to real ones.
+fn noise() -> impl Strategy<Value = Vec<u8>> {
+    let pieces: Vec<Vec<u8>> = cases().log.into_iter().map(|case| case.text.into_bytes()).collect();
+    let cut = (prop::sample::select(pieces), any::<prop::sample::Index>(), any::<prop::sample::Index>());
+    let real = cut.prop_map(|(text, one, other)| {
+        let (one, other) = (one.index(text.len() + 1), other.index(text.len() + 1));
+        text[one.min(other)..one.max(other)].to_vec()
+    });
+    let odd = prop::collection::vec(any::<u8>(), 0..200);
+    let marks = prop::sample::select(vec![
+        b"\n".to_vec(),
+        b"\r".to_vec(),
+        b"\x1b[".to_vec(),
+        b"\0".to_vec(),
+        vec![b'x'; 70_000],
+    ]);
+    prop::collection::vec(prop_oneof![4 => real, 2 => odd, 1 => marks], 0..12).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_bytes_are_read_and_the_pieces_they_come_in_do_not_matter(log in noise(), size in 1usize..5000) {
+        let whole = explain(&log, "log", &Facts::default());
+        let newlines = log.split(|byte| *byte == b'\n').count() as u64 - 1;
+        let open = u64::from(log.last().is_some_and(|byte| *byte != b'\n'));
+        prop_assert_eq!(whole.lines, newlines + open);
+        let mut scanner = Scanner::default();
+        log.chunks(size).for_each(|piece| scanner.feed(piece));
+        prop_assert_eq!(judge(scanner, "log", &Facts::default()), whole);
+    }
+}
+
+/// One that is far larger than what is kept: the cause stands before, within or behind a flood of other lines.
+#[test]
+fn a_flood_of_lines_hides_nothing_and_is_counted_right() {
+    let cause = "nvcc fatal   : Unsupported gpu architecture 'compute_86'\n";
+    for flood in
+        ["[1/2] c++ -c a.cpp -o a.o -I/usr/include\n", "a.cpp:1:2: error: ‘x’ was not declared\n", "Killed off\n"]
+    {
+        for at in [0usize, 30_000, 60_000] {
+            let mut log = flood.repeat(at);
+            log.push_str(cause);
+            log.push_str(&flood.repeat(60_000 - at));
+            let found = answer(&log);
+            let cause = found.cause.as_ref().map(|cause| (cause.label.as_str(), cause.evidence.line));
+            assert_eq!(cause, Some(("toolkit-too-old-for-arch", at as u64 + 1)), "{flood}{at}");
+            assert_eq!(found.lines, 60_001);
+        }
+    }
+}
+
+#[test]
+fn given_facts_outweigh_the_log() {
+    let log = b"nvcc fatal   : Unsupported gpu architecture 'compute_101'\n";
+    let label = |cuda: &str| {
+        let mut facts = Facts::default();
+        facts.give("toolkit", cuda, "--cuda");
+        explain(log, "log", &facts).cause.map(|cause| cause.label)
+    };
+    assert_eq!(label("12.4").as_deref(), Some("toolkit-too-old-for-arch"));
+    assert_eq!(label("13.0").as_deref(), Some("arch-renamed"));
+    assert_eq!(label("10.1").as_deref(), Some("arch-list-wrong"));
 }
 
 #[test]

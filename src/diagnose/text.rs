@@ -51,6 +51,7 @@ pub(super) fn fill(text: &str, fact: impl Fn(&str) -> Option<String>) -> Option<
 }
 
 /// The names in a sentence.
+#[cfg(test)]
 pub(super) fn names(text: &str) -> Vec<String> {
     let found = std::cell::RefCell::new(Vec::new());
     let _ = fill(text, |name| {

@@ -54,14 +54,18 @@ pub fn all() -> Vec<Topic> {
 pub fn find<'a>(topics: &'a [Topic], name: &str) -> Option<&'a Topic> {
     let name = name.trim().to_lowercase().replace('_', "-");
     let plain = |topic: &Topic| topic.name.replace('_', "-");
-    let same = |topic: &&Topic| plain(topic) == name || plain(topic).strip_prefix("cuwright::") == Some(&name);
+    let same = |topic: &&Topic| {
+        plain(topic) == name
+            || plain(topic).strip_prefix("cuwright").and_then(|rest| rest.strip_prefix("::")) == Some(&name)
+    };
     topics.iter().find(same)
 }
 
 fn of_rule(rule: &Rule) -> Topic {
     let known = |text: &str| fill(text, |name| Some(format!("<{}>", name.trim_start_matches('@').replace('_', " "))));
     let list = |head: &str, texts: &Texts| {
-        let lines: Vec<String> = texts.0.iter().filter_map(|text| known(&text.text)).map(|text| format!("- {text}")).collect();
+        let lines: Vec<String> =
+            texts.0.iter().filter_map(|text| known(&text.text)).map(|text| format!("- {text}")).collect();
         if lines.is_empty() { String::new() } else { format!("\n\n{head}\n{}", lines.join("\n")) }
     };
     let title = rule.title.0.last().and_then(|text| known(&text.text)).unwrap_or_default();
@@ -101,7 +105,7 @@ fn sections(text: &str, mark: &str, kind: TopicKind) -> Vec<Topic> {
         topic.text = topic.text.trim().to_owned();
         if topic.title.is_empty() {
             let first = topic.text.split("\n\n").next().unwrap_or_default().replace('\n', " ");
-            topic.title = first.split_once(". ").map_or(first.as_str(), |(sentence, _)| sentence).to_owned();
+            first.split_once(". ").map_or(first.as_str(), |(sentence, _)| sentence).clone_into(&mut topic.title);
         }
     }
     topics
@@ -125,5 +129,10 @@ mod tests {
             assert!(find(&topics, name).is_some(), "{name}");
         }
         assert!(find(&topics, "no such thing").is_none());
+    }
+
+    #[test]
+    fn the_committed_schema_is_what_the_code_says() {
+        crate::schema_check::<Vec<Topic>>("schemas/topics.schema.json");
     }
 }

@@ -22,8 +22,43 @@ pub struct Toolchain {
     pub ninja: Option<Utf8PathBuf>,
     /// Folders that go in front of `PATH`, the most specific first.
     pub path: Vec<Utf8PathBuf>,
+    /// Folder of packages that an existing environment lacks for the build; goes in front of `PYTHONPATH`.
+    #[serde(default)]
+    pub overlay: Option<Utf8PathBuf>,
     /// Content address of the provisioned environment; `None` where an existing one is used.
     pub environment: Option<String>,
+}
+
+/// Something that was looked at while a toolchain was chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub struct Considered {
+    /// `toolkit`, `python` or `host compiler`.
+    pub what: String,
+    /// Its place.
+    pub place: String,
+    /// Its version, where it told one.
+    pub version: Option<String>,
+    /// How it was found.
+    pub origin: String,
+    /// Whether it was taken.
+    pub taken: bool,
+    /// Why, or why not.
+    pub why: String,
+}
+
+impl std::fmt::Display for Considered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { what, place, version, origin, why, .. } = self;
+        let name = match (what.as_str(), version) {
+            ("toolkit", Some(version)) => format!("CUDA {version} at {place}"),
+            ("python", Some(version)) => format!("Python {version} at {place}"),
+            (_, Some(version)) => format!("{what} {version} at {place}"),
+            (_, None) => place.clone(),
+        };
+        write!(f, "{name} ({origin}) {why}")
+    }
 }
 
 /// A CUDA toolkit that holds nvcc.
@@ -43,6 +78,13 @@ pub struct Toolkit {
     pub origin: String,
 }
 
+impl Toolkit {
+    /// The archs it says it targets; `None` where it does not tell, as nvcc before 11.1.
+    pub fn codes(&self) -> Option<&[String]> {
+        (!self.gpu_codes.is_empty()).then_some(self.gpu_codes.as_slice())
+    }
+}
+
 /// Newest host compilers that nvcc accepts; `None` where the header names no bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostBounds {
@@ -50,6 +92,21 @@ pub struct HostBounds {
     pub gcc_max: Option<u32>,
     /// First refused clang major.
     pub clang_below: Option<u32>,
+}
+
+impl HostBounds {
+    /// The newest accepted major of a family, where the header names one.
+    pub fn newest(&self, family: HostFamily) -> Option<u32> {
+        match family {
+            HostFamily::Gcc => self.gcc_max,
+            HostFamily::Clang => self.clang_below.map(|below| below.saturating_sub(1)),
+        }
+    }
+
+    /// Whether a compiler is within them.
+    pub fn accept(&self, host: &HostCompiler) -> bool {
+        self.newest(host.family).is_none_or(|newest| host.major() <= newest)
+    }
 }
 
 /// A Python interpreter.
@@ -85,6 +142,9 @@ pub struct Torch {
     pub cxx11_abi: bool,
     /// Arch spellings its `cpp_extension` accepts, such as `9.0`, `9.0a`.
     pub supported_archs: Vec<String>,
+    /// Wheel tag of the Python it was compiled for, such as `cp311`, where its files tell.
+    #[serde(default)]
+    pub tag: Option<String>,
     /// Its package folder.
     pub folder: Utf8PathBuf,
 }
@@ -99,6 +159,24 @@ pub enum HostFamily {
     Clang,
 }
 
+impl HostFamily {
+    /// Name of its C compiler.
+    pub const fn cc(self) -> &'static str {
+        match self {
+            Self::Gcc => "gcc",
+            Self::Clang => "clang",
+        }
+    }
+
+    /// Name of its C++ compiler.
+    pub const fn cxx(self) -> &'static str {
+        match self {
+            Self::Gcc => "g++",
+            Self::Clang => "clang++",
+        }
+    }
+}
+
 /// A C and C++ compiler pair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostCompiler {
@@ -110,6 +188,9 @@ pub struct HostCompiler {
     pub family: HostFamily,
     /// Full version, such as `12.2.0`.
     pub version: String,
+    /// Flags that came with its name, as in `CXX="g++ -m64"`; they belong to every call of it.
+    #[serde(default)]
+    pub flags: Vec<String>,
     /// How it was found: `CXX`, `PATH` …
     pub origin: String,
 }
@@ -149,6 +230,7 @@ pub(crate) fn sample() -> Toolchain {
             cuda: Some(CudaVersion::new(13, 0)),
             cxx11_abi: true,
             supported_archs: ["7.5", "8.0", "8.6", "9.0", "9.0a", "10.0", "12.0"].map(str::to_owned).to_vec(),
+            tag: Some("cp311".to_owned()),
             folder: "/c/toolchain/lib/torch".into(),
         },
         host: HostCompiler {
@@ -156,10 +238,12 @@ pub(crate) fn sample() -> Toolchain {
             cxx: "/usr/bin/g++".into(),
             family: HostFamily::Gcc,
             version: "12.2.0".to_owned(),
+            flags: Vec::new(),
             origin: "PATH".to_owned(),
         },
         ninja: Some("/c/toolchain/bin/ninja".into()),
         path: vec!["/c/toolchain/bin".into(), "/c/toolchain/cuda/bin".into()],
+        overlay: None,
         environment: Some("0".repeat(64)),
     }
 }

@@ -8,20 +8,14 @@ use super::artifact::{Artifacts, Cached};
 use super::budget::Seat;
 use super::made::{self, Made};
 use super::prepare::Prepared;
+use super::watch::{self, Watcher};
 use super::{Context, verify};
-use crate::build::bazel;
-use crate::build::cause::Finder;
-use crate::build::cmake::Unread;
 use crate::build::folder::{self, BuildFolder};
-use crate::build::ninja;
-use crate::build::run::{self, Ending, Happening, RunError};
-use crate::build::setup_py::Serial;
-use crate::domain::arch::{ArchSet, effective_archs_of_line};
+use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
-use crate::plan::{self, Step};
-use crate::report::{Event, Stage, Summary};
-use crate::sys::clock::Stopwatch;
+use crate::plan;
+use crate::report::{Stage, Summary};
 use crate::sys::signals::{self, Deferred};
 use crate::sys::{clock, files, process};
 use crate::verify::import::Checker;
@@ -49,7 +43,7 @@ pub fn unit(
     let _held = artifacts.lock(context, name, &unit.key);
     let folder = BuildFolder::of(context.cache_root, name, unit.key.as_str());
     if signals::caught() {
-        return Err(interrupted(&folder).into());
+        return Err(watch::interrupted(&folder).into());
     }
     // Another builder may have finished this key while we waited.
     if let Some(restored) = restore(context, unit, &artifacts, out, no_cache)? {
@@ -76,7 +70,7 @@ pub fn unit(
         verify::artifact(context, &unit.recipe, &unit.archs, &unit.toolchain, checker, &built.made, &folder.root);
     if signals::caught() {
         let _ = folder.remove();
-        return Err(interrupted(&folder).into());
+        return Err(watch::interrupted(&folder).into());
     }
     let verified = verified.map_err(|problems| keep_failed(&problems, &folder))?;
     let mut summary = Summary {
@@ -93,6 +87,7 @@ pub fn unit(
         effective: built.effective.to_string(),
         files: verified.files,
         import_output: verified.import_output,
+        gpu_check: verified.gpu_check,
         cuda: unit.toolchain.toolkit.nvcc.to_string(),
         torch: unit.toolchain.torch.version.clone(),
         python: unit.toolchain.python.tag.clone(),
@@ -169,12 +164,6 @@ fn no_folder(folder: &BuildFolder, error: &std::io::Error) -> Problem {
     .help("free some space or check the permissions of the cache folder; `--cache-dir DIR` chooses another")
 }
 
-fn interrupted(folder: &BuildFolder) -> Problem {
-    Problem::new("cuwright::build::interrupted", Exit::Interrupted, "the build was interrupted")
-        .why(format!("everything it had started was stopped; the log is {}", folder.log))
-        .help("run the same command again")
-}
-
 fn file_name(path: &Utf8Path) -> &str {
     path.file_name().unwrap_or_default()
 }
@@ -211,10 +200,11 @@ fn compile(
     unit.source.copy_to(&folder.source)?;
     unit.apply_patches(context, &folder.source)?;
     if signals::caught() {
-        return Err(interrupted(folder).into());
+        return Err(watch::interrupted(folder).into());
     }
     // One limit holds for all units of a run.
-    let jobs = seat.take(unit.jobs.count, unit.recipe.build.memory_per_job).ok_or_else(|| interrupted(folder))?;
+    let each = plan::jobs::memory(&unit.recipe, context.env);
+    let jobs = seat.take(unit.jobs.count, each).ok_or_else(|| watch::interrupted(folder))?;
     let environment = unit.environment.with_jobs(jobs);
     let commands = plan::commands(&unit.recipe, &unit.toolchain, &environment, jobs, folder.places(), context.env);
     let shared = if jobs < unit.jobs.count { format!("{jobs} of ") } else { String::new() };
@@ -222,7 +212,7 @@ fn compile(
     let mut watcher = Watcher::new(context, name);
     // Importing torch takes seconds. At a low priority it fits into what the compilers leave.
     let checker = imports(unit).then(|| start_checker(context, unit, &folder.root).ok()).flatten();
-    let ended = commands.steps.iter().try_for_each(|step| watcher.run(unit, folder, step));
+    let ended = commands.steps.iter().try_for_each(|step| watcher.run(unit, folder, step, jobs));
     seat.leave();
     if let Some(last) = &commands.last {
         // A signal has stopped everything in the folder already, and what has ended cannot be ended again.
@@ -244,120 +234,4 @@ fn imports(unit: &Prepared) -> bool {
     let verify = &unit.recipe.verify;
     let modules = verify.import.as_ref().map_or(unit.recipe.build.backend.makes_wheel(), |all| !all.is_empty());
     modules || verify.check.is_some()
-}
-
-fn not_run(error: &RunError, program: &str) -> Problem {
-    let (why, help) = match error {
-        RunError::Start(error) => (
-            format!("{program}: {error}"),
-            "check that this program is here; `build-requires` can bring ninja and CMake",
-        ),
-        RunError::Log(error) => {
-            (error.to_string(), "free some space, or choose another cache folder with `--cache-dir`")
-        }
-        RunError::System(error) => (error.to_string(), "the system refused a pipe, a signal handler or a wait"),
-    };
-    Problem::new("cuwright::build::not_run", Exit::Build, "the build could not be run").why(why).help(help)
-}
-
-/// The first line that names an error, and what stood around it: the last line of such a log is only an echo.
-fn failed(step: &str, status: std::process::ExitStatus, log: &Utf8Path, cause: &Finder) -> Problem {
-    let problem = Problem::new("cuwright::build::failed", Exit::Build, format!("{step} failed ({status})"));
-    let log = format!("the whole log is {log}");
-    match cause.text() {
-        Some(text) => {
-            problem.why(text).why(log).help("mend the first error above; the ones after it often follow from it")
-        }
-        None => problem.why("it printed nothing").why(log).help("run the command at the top of the log in a debugger"),
-    }
-}
-
-struct Watcher<'a> {
-    context: &'a Context<'a>,
-    unit: &'a str,
-    /// The step that runs.
-    step: &'static str,
-    watch: Stopwatch,
-    serial: Serial,
-    unread: Unread,
-    cause: Finder,
-    effective: ArchSet,
-    done: u32,
-    total: u32,
-    seconds: u64,
-    memory: u64,
-}
-
-impl<'a> Watcher<'a> {
-    fn new(context: &'a Context<'a>, unit: &'a str) -> Self {
-        let (cause, effective) = (Finder::default(), ArchSet::new());
-        let (serial, unread, watch) = (Serial::default(), Unread::default(), Stopwatch::start());
-        let (done, total, seconds, memory) = (0, 0, 0, 0);
-        Self { context, unit, step: "", watch, serial, unread, cause, effective, done, total, seconds, memory }
-    }
-
-    /// Runs one step to its end.
-    fn run(&mut self, unit: &Prepared, folder: &BuildFolder, step: &Step) -> Result<(), Problem> {
-        if signals::caught() {
-            return Err(interrupted(folder));
-        }
-        self.step = step.name;
-        self.cause = Finder::default();
-        let run = run::run(&step.command, &folder.root, &folder.log, |happening| self.see(&happening));
-        match run.map_err(|error| not_run(&error, &step.command.program))?.0 {
-            Ending::Interrupted => Err(interrupted(folder)),
-            Ending::Exited(status) if !status.success() => Err(failed(step.name, status, &folder.log, &self.cause)),
-            Ending::Exited(_) => {
-                let unread = std::mem::take(&mut self.unread);
-                let own = unread.judge(&unit.environment.archs.define, &plan::TOOLCHAIN_DEFINES)?;
-                if !own.is_empty() {
-                    let names = own.join(", ");
-                    self.context.warn(self.unit, format!("the project does not read the CMake variables {names}"));
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn see(&mut self, happening: &Happening<'_>) {
-        match happening {
-            Happening::Line(line) => {
-                (self.context.tell)(Event::Output { unit: self.unit.to_owned(), line: (*line).to_owned() });
-                self.read(line);
-                self.cause.see(line);
-                self.unread.see(line);
-                self.serial.see(line, self.watch.elapsed());
-            }
-            Happening::Tick { oldest, memory, .. } => {
-                (self.seconds, self.memory) = (self.watch.elapsed().as_secs(), *memory);
-                // Where no compiler runs, the build system itself links, copies or packs.
-                let (file, age) = oldest.clone().unwrap_or_else(|| (self.step.to_owned(), self.seconds));
-                self.progress(file, age);
-            }
-        }
-    }
-
-    fn read(&mut self, line: &str) {
-        if ninja::runs_nvcc(line) {
-            self.effective = std::mem::take(&mut self.effective).union(&effective_archs_of_line(line).set);
-        }
-        if let Some(step) = ninja::step(line).or_else(|| bazel::step(line)) {
-            (self.done, self.total) = (step.done, step.total);
-            if let Some(source) = ninja::source(step.command) {
-                self.progress(source, 0);
-            }
-        }
-    }
-
-    fn progress(&self, file: String, file_seconds: u64) {
-        (self.context.tell)(Event::Progress {
-            unit: self.unit.to_owned(),
-            done: self.done,
-            total: self.total,
-            file,
-            file_seconds,
-            seconds: self.seconds,
-            memory: self.memory,
-        });
-    }
 }

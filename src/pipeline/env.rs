@@ -42,7 +42,7 @@ pub fn no_recipe(context: &Context<'_>) -> Loaded {
 /// An unreadable request, no target, or archs that the toolkit cannot compile.
 pub fn compose(context: &Context<'_>, loaded: &Loaded, request: &Request, here: bool) -> Result<Composed, Problems> {
     let mut missing = Vec::new();
-    let chosen = if here { prepare::choose(context, &loaded.recipe, request).map(Some) } else { Ok(None) };
+    let chosen = if here { prepare::choose(context, &loaded.recipe, request, None).map(Some) } else { Ok(None) };
     let toolchain = match chosen {
         Ok(chosen) => chosen.map(|choice| choice.toolchain),
         // What was asked for in words that nobody can read stays an error; a bare machine is none.
@@ -54,7 +54,7 @@ pub fn compose(context: &Context<'_>, loaded: &Loaded, request: &Request, here: 
     };
     let asked = request.cuda.as_deref().and_then(|version| version.parse().ok()).map(Compiler::release);
     let compiler = toolchain.as_ref().map_or(asked, |toolchain| {
-        Some(Compiler { version: toolchain.toolkit.nvcc, gpu_codes: Some(&toolchain.toolkit.gpu_codes) })
+        Some(Compiler { version: toolchain.toolkit.nvcc, gpu_codes: toolchain.toolkit.codes() })
     });
     let torch = toolchain.as_ref().map_or(request.torch.as_deref(), |toolchain| Some(&toolchain.torch.version));
     let by_table = || torch.and_then(compat::torch).map(|row| row.archs.iter().map(ToString::to_string).collect());

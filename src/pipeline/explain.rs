@@ -2,12 +2,14 @@
 //! that build, or from this machine where it is asked for.
 
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 
 use camino::Utf8Path;
 
 use super::prepare::Prepared;
 use crate::compat::{GpuLookup, gpu_by_name};
-use crate::diagnose::{Diagnosis, Facts, Scanner, judge};
+use crate::diagnose::{Diagnosis, Facts, Finding, Scanner, judge};
 use crate::domain::arch::Capability;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
@@ -66,7 +68,7 @@ pub fn facts(told: &Told<'_>, here: bool, env: &Env) -> Result<Facts, Problems> 
 /// What this machine is; toolkits and Pythons are left out, since which of them was used is not known.
 fn of_machine(facts: &mut Facts, env: &Env) {
     let by = "this machine";
-    of_cores(facts, by);
+    of_cores(facts, by, env);
     let found = gpu::detect(env);
     if let Some((device, capability)) = found.usable().next() {
         facts.give("gpu_arch", capability.to_string(), by);
@@ -76,9 +78,9 @@ fn of_machine(facts: &mut Facts, env: &Env) {
     }
 }
 
-fn of_cores(facts: &mut Facts, by: &str) {
+fn of_cores(facts: &mut Facts, by: &str, env: &Env) {
     facts.give("cores", machine::cores().to_string(), by);
-    if let Some(bytes) = machine::available_memory() {
+    if let Some(bytes) = machine::available_memory(env) {
         facts.give("memory_free_gib", (bytes >> 30).to_string(), by);
     }
 }
@@ -110,9 +112,10 @@ pub fn standard_input(facts: &Facts) -> Result<Diagnosis, Problem> {
 }
 
 /// The diagnosis of our own failed build, whose facts are known.
-pub fn build(unit: &Prepared, log: &Utf8Path) -> Option<Diagnosis> {
+pub fn build(unit: &Prepared, jobs: u32, log: &Utf8Path, env: &Env) -> Option<Diagnosis> {
     let mut facts = Facts::default();
     let by = "this build";
+    facts.give("our_build", unit.recipe.name.as_str(), by);
     let chain = &unit.toolchain;
     facts.give("toolkit", chain.toolkit.nvcc.to_string(), by);
     facts.give("torch", chain.torch.version.as_str(), by);
@@ -122,12 +125,48 @@ pub fn build(unit: &Prepared, log: &Utf8Path) -> Option<Diagnosis> {
     if chain.host.family == crate::domain::toolchain::HostFamily::Gcc {
         facts.give("gcc", chain.host.version.as_str(), by);
     }
-    of_cores(&mut facts, "this machine");
-    facts.give("jobs", unit.jobs.count.to_string(), by);
+    of_cores(&mut facts, "this machine", env);
+    facts.give("jobs", jobs.to_string(), by);
     for (arch, _) in unit.archs.iter() {
         facts.give("archs", arch.to_string(), by);
     }
     read(fs_err::File::open(log).ok()?, log.as_str(), &facts).ok()
+}
+
+/// The failure of `step` of our own build as its last words: the cause where a rule knows it, else the first error as it stands.
+pub fn problem(step: &str, status: ExitStatus, log: &Utf8Path, found: Option<&Diagnosis>) -> Problem {
+    let new = |message: String| Problem::new("cuwright::build::failed", Exit::Build, message);
+    let whole = format!("the whole log is {log}");
+    if let Some(cause) = found.and_then(|found| found.cause.as_ref()) {
+        return explained(new(format!("{step} failed ({status}): {}", cause.title)), cause).why(whole);
+    }
+    let problem = new(format!("{step} failed ({status})"));
+    let shown = found.and_then(|found| {
+        let first = found.errors.first().map(|error| format!("line {}: {}", error.line, error.excerpt.join("\n")));
+        first.or_else(|| (!found.tail.is_empty()).then(|| found.tail.join("\n")))
+    });
+    let problem = match (&shown, status.signal()) {
+        (Some(text), _) => problem.why(text.as_str()),
+        (None, Some(_)) => problem.why("it was stopped by a signal and printed nothing"),
+        (None, None) => problem.why("it printed nothing"),
+    };
+    let problem = problem.why(whole);
+    match (status.signal(), shown) {
+        (Some(9), _) => {
+            problem.help("signal 9 is what the kernel sends when memory runs out: build with fewer jobs (`-j`)")
+        }
+        (_, Some(_)) => problem.help("mend the first error above; the ones after it often follow from it"),
+        (_, None) => problem.help("run the project's own `setup.py bdist_wheel` in a debugger"),
+    }
+}
+
+fn explained(problem: Problem, cause: &Finding) -> Problem {
+    let place = if cause.broke.is_empty() { String::new() } else { format!("\nbroke {}", cause.broke.join(", ")) };
+    let problem = problem.why(format!("line {}: {}{place}", cause.evidence.line, cause.excerpt.join("\n")));
+    let problem = cause.why.iter().fold(problem, |problem, why| problem.why(why.as_str()));
+    let problem = cause.not.iter().fold(problem, |problem, not| problem.why(format!("not the cause: {not}")));
+    let problem = cause.mend.iter().fold(problem, |problem, mend| problem.help(mend.as_str()));
+    problem.help(format!("`cuwright explain {}` tells more", cause.label))
 }
 
 fn read(mut input: impl Read, name: &str, facts: &Facts) -> std::io::Result<Diagnosis> {

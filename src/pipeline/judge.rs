@@ -5,13 +5,14 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::load;
+use super::{gpu_check, load, prepare};
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::toolchain::{Python, Torch};
 use crate::probe::{facts::Facts, gpu, packages, python, torch};
 use crate::recipe;
+use crate::report::GpuCheck;
 use crate::sys::Env;
 use crate::sys::env_vars::LD_LIBRARY_PATH;
 use crate::targets::{self, Listed};
@@ -33,6 +34,8 @@ pub struct Question {
     pub package: Option<String>,
     /// `--expect`.
     pub expect: Option<String>,
+    /// `--profile`.
+    pub profile: Option<String>,
     /// `--strict`.
     pub strict: bool,
     /// `--runs-on` values.
@@ -77,6 +80,7 @@ pub fn judge(question: &Question, env: &Env, cache_root: Option<&Utf8Path>) -> R
                 ok: false,
                 files: Vec::new(),
                 import: None,
+                gpu_check: None,
                 findings: vec![Finding::error(Topic::File, problem)],
             }),
         }
@@ -93,7 +97,9 @@ fn understand<'a>(question: &'a Question, env: &'a Env, cache_root: Option<&Utf8
     let recipe = question.recipe.as_deref().map(|name| load::load(Some(name), env)).transpose()?;
     let expected = match (&question.expect, &recipe) {
         (Some(list), _) => Some(targets::literal("--expect", list)?),
-        (None, Some(loaded)) if question.runs_on.is_empty() => of_recipe(loaded)?,
+        (None, Some(loaded)) if question.runs_on.is_empty() || question.profile.is_some() => {
+            of_recipe(loaded, question.profile.as_deref())?
+        }
         _ => None,
     };
     let mut driver = question.driver.as_deref().map(fate::driver).transpose()?;
@@ -140,14 +146,16 @@ fn named_torch(path: &Utf8Path, shown: &Utf8Path) -> Result<Torch, Problem> {
     })
 }
 
-/// The archs that a recipe names; none where it names none.
-fn of_recipe(loaded: &load::Loaded) -> Result<Option<ArchSet>, Problems> {
+/// The archs that a recipe or its profile names; none where it names none.
+fn of_recipe(loaded: &load::Loaded, profile: Option<&str>) -> Result<Option<ArchSet>, Problems> {
+    let profile = profile.map(|name| prepare::profile(loaded, name)).transpose()?;
     let archs = &loaded.recipe.targets.arch;
-    if archs.is_empty() {
+    if archs.is_empty() && profile.is_none() {
         return Ok(None);
     }
     let listed = Listed { name: &loaded.origin, arch: archs, gpus: &[] };
-    let request = targets::Request { recipe: Some(listed), ..targets::Request::default() };
+    let profile = profile.map(|profile| Listed { name: &loaded.origin, arch: &profile.arch, gpus: &profile.gpus });
+    let request = targets::Request { recipe: Some(listed), profile, ..targets::Request::default() };
     let nothing = || targets::Detected {
         notes: vec![format!("{} names this machine's GPUs, which are no expectation: pass `--expect`", loaded.origin)],
         ..targets::Detected::default()
@@ -228,9 +236,9 @@ impl Judge<'_> {
             }
         }
         let sound = findings.is_empty() && files.iter().all(|file| crate::verify::outcome::passes(&file.findings));
-        let mut input = Input { file: opened.name.clone(), ok: false, files, import: None, findings };
+        let mut input = Input { file: opened.name.clone(), ok: false, files, import: None, gpu_check: None, findings };
         if sound && self.question.python.is_some() {
-            self.import(opened, &mut input);
+            self.import(opened, &found, &mut input);
         }
         input
     }
@@ -239,7 +247,8 @@ impl Judge<'_> {
         let mut findings: Vec<Finding> = coverage::oddities(file).map(|text| warning(Topic::File, text)).collect();
         let waivers = coverage::waivers(&self.verify, file);
         if let Some(expected) = &self.expected {
-            findings.extend(coverage::lack(&self.verify, expected, file, all).map(of_lack));
+            let lack = coverage::lack(&self.verify, expected, file, all);
+            findings.extend(lack.map(|lack| of_lack(self.strictly(lack, file, &format!("wanted {expected}")))));
             if self.question.strict {
                 let extra = coverage::extra(file, expected);
                 findings.extend(extra.map(|problem| Finding::error(Topic::DeviceCode, problem)));
@@ -260,7 +269,8 @@ impl Judge<'_> {
             let names: Vec<&str> = stuck.map(|fate| fate.gpu.as_str()).collect();
             if self.expected.is_none() {
                 let wanted = format!("wanted some for {}", names.join(", "));
-                findings.push(of_lack(coverage::without_code(&self.verify, &wanted, file, all)));
+                let lack = coverage::without_code(&self.verify, &wanted, file, all);
+                findings.push(of_lack(self.strictly(lack, file, &wanted)));
             }
         } else {
             findings.extend(stuck.map(|fate| Finding::error(Topic::Gpu, fate::refusal(file, fate))));
@@ -295,6 +305,16 @@ impl Judge<'_> {
         }
     }
 
+    /// With `--strict`, a file without device code fails even beside others that have some.
+    fn strictly(&self, lack: Lack, file: &Found, wanted: &str) -> Lack {
+        match lack {
+            Lack::Warning(_) if self.question.strict && file.archs.is_empty() => {
+                Lack::Problem(coverage::no_code(file, wanted))
+            }
+            lack => lack,
+        }
+    }
+
     /// The binary interface of every file, judged or not: they load one another.
     fn interfaces(&self, opened: &Opened) -> Vec<(String, Interface)> {
         let files: Vec<(String, Utf8PathBuf)> =
@@ -318,7 +338,7 @@ impl Judge<'_> {
         named.map_or_else(|| beside.into_iter().collect(), |python| python.site_dirs.clone())
     }
 
-    fn import(&self, opened: &Opened, input: &mut Input) {
+    fn import(&self, opened: &Opened, found: &[Found], input: &mut Input) {
         let Some(python) = &self.python else { return };
         let site = import::site_of(opened);
         let modules = self.verify.import.clone().unwrap_or_else(|| import::modules_of(&site));
@@ -329,7 +349,25 @@ impl Judge<'_> {
             Err(problem) => {
                 input.import = Some(Check { ok: false, output: Vec::new() });
                 input.findings.push(Finding::error(Topic::Import, problem));
+                return;
             }
+        }
+        let setting = gpu_check::Setting {
+            verify: &self.verify,
+            found,
+            python: &python.executable,
+            env: self.env.variables().clone(),
+            within: None,
+            site: &site,
+            modules: &modules,
+        };
+        let ran = gpu_check::run(setting, || gpu::detect(self.env)).unwrap_or_else(|problem| {
+            let check = GpuCheck::not_run(problem.message());
+            Some((check, Some(problem)))
+        });
+        if let Some((check, problem)) = ran {
+            input.gpu_check = Some(check);
+            input.findings.extend(problem.map(|problem| Finding::error(Topic::GpuCheck, problem)));
         }
     }
 }

@@ -6,17 +6,21 @@ pub mod artifact;
 pub mod budget;
 pub mod build;
 pub mod detect;
+pub mod doctor;
 pub mod env;
 pub mod explain;
+mod gpu_check;
 pub mod judge;
 pub mod load;
 pub mod made;
 pub mod plan;
 pub mod prepare;
+mod site;
 pub mod source;
 pub mod toolchain;
 pub mod units;
 pub mod verify;
+mod watch;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -38,6 +42,8 @@ pub struct Request {
     pub torch: Option<String>,
     /// `--python`.
     pub python: Option<String>,
+    /// `--cc`.
+    pub cc: Option<String>,
     /// `-j`.
     pub jobs: Option<u32>,
     /// `--offline`.

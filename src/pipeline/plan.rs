@@ -10,6 +10,7 @@ use super::units::Unit;
 use super::{Context, Request, prepare, source};
 use crate::build::folder::BuildFolder;
 use crate::domain::problem::Problems;
+use crate::domain::toolchain::Considered;
 use crate::plan::{self, Step};
 use crate::provision;
 use crate::recipe::matrix::Axis;
@@ -43,6 +44,8 @@ pub struct PlanDocument {
     pub toolchain: Option<String>,
     /// Why this toolchain, or what would be installed.
     pub toolchain_why: Vec<String>,
+    /// Every toolkit, Python and host compiler that was looked at, taken or not, and why.
+    pub considered: Vec<Considered>,
     /// What a build needs first.
     pub missing: Vec<ErrorMessage>,
     /// The rest, where everything is here.
@@ -99,6 +102,7 @@ pub fn document(context: &Context<'_>, unit: &Unit) -> Result<PlanDocument, Prob
         archs_why: Vec::new(),
         toolchain: None,
         toolchain_why: Vec::new(),
+        considered: Vec::new(),
         missing: Vec::new(),
         ready: None,
     };
@@ -131,6 +135,7 @@ pub fn document(context: &Context<'_>, unit: &Unit) -> Result<PlanDocument, Prob
     document.archs_why.clone_from(&prepared.archs_why);
     document.toolchain = Some(prepare::describe(&prepared.toolchain));
     document.toolchain_why.clone_from(&prepared.toolchain_why);
+    document.considered.clone_from(&prepared.considered);
     document.ready = Some(Ready {
         python: prepared.toolchain.python.executable.to_string(),
         source: prepared.source.digest.clone(),

@@ -7,19 +7,19 @@ use camino::Utf8Path;
 use pep440_rs::VersionSpecifiers;
 
 use super::load::Loaded;
-use super::{Context, Request, detect, source, toolchain};
+use super::{Context, Request, detect, site, source, toolchain};
 use crate::build::{bazel, patch};
-use crate::compat::support::Compiler;
+use crate::compat::support::{self, Compiler};
 use crate::domain::arch::ArchSet;
 use crate::domain::arch::dialect::Consumer;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems, Snippet, nearest};
 use crate::domain::requirement::{self, Requirement};
-use crate::domain::toolchain::Toolchain;
+use crate::domain::toolchain::{Considered, Toolchain};
 use crate::key::{self, KeyInputs};
 use crate::plan::jobs::Machine;
-use crate::plan::{self, Environment, Jobs};
-use crate::preflight;
+use crate::plan::{self, Environment, Fate, Jobs};
+use crate::preflight::{self, Site};
 use crate::recipe::{Backend, Profile, Recipe};
 use crate::report::Stage;
 use crate::source::Tree;
@@ -41,6 +41,8 @@ pub struct Prepared {
     pub toolchain: Toolchain,
     /// Why this toolchain.
     pub toolchain_why: Vec<String>,
+    /// Everything that was looked at for it.
+    pub considered: Vec<Considered>,
     /// The source tree.
     pub source: Tree,
     /// The build's environment.
@@ -51,7 +53,7 @@ pub struct Prepared {
     pub inputs: KeyInputs,
     /// The key.
     pub key: Key,
-    _lease: Option<Lock>,
+    _leases: Vec<Lock>,
 }
 
 impl Prepared {
@@ -81,13 +83,14 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
         bazel::program(context.env)?;
     }
     let known = source::known(&loaded)?;
-    let chosen = choose(context, &loaded.recipe, request)?;
+    let archs = early.as_ref().map(|selected| &selected.set);
+    let chosen = choose(context, &loaded.recipe, request, archs)?;
     let toolchain = chosen.toolchain;
     context.stage(&name, Stage::Toolchain, describe(&toolchain));
     // Who does not read torch's list is not bound by it.
     let with_torch = loaded.recipe.build.archs.has(Consumer::Torch);
     let facts = Facts {
-        compiler: Some(Compiler { version: toolchain.toolkit.nvcc, gpu_codes: Some(&toolchain.toolkit.gpu_codes) }),
+        compiler: Some(Compiler { version: toolchain.toolkit.nvcc, gpu_codes: toolchain.toolkit.codes() }),
         torch: Some(toolchain.torch.version.as_str()).filter(|_| with_torch),
         torch_accepts: accepted(&toolchain).filter(|_| with_torch),
     };
@@ -96,21 +99,57 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
         _ => select(context, &loaded, request, facts)?,
     };
     tell_targets(context, &name, &selected);
-    for warning in preflight::check(&loaded.recipe, &toolchain, &selected.set)? {
-        context.warn(&name, warning);
-    }
     for missing in &chosen.unmet {
         context.warn(&name, format!("the import check needs {missing}, which {} lacks", toolchain.python.executable));
     }
-    let machine = Machine { cores: machine::cores(), memory: machine::available_memory() };
-    let jobs = plan::jobs(machine, loaded.recipe.build.memory_per_job, request.jobs);
+    let machine = Machine { cores: machine::cores(), memory: machine::available_memory(context.env) };
+    let jobs = plan::jobs(machine, plan::jobs::memory(&loaded.recipe, context.env), request.jobs);
     if let Some(warning) = &jobs.warning {
         context.warn(&name, warning.as_str());
     }
+    let inherited = plan::inherited(Some(&loaded.recipe), context.env, selected.inherited);
+    let disks = site::disks(context);
+    let compilers = site::compilers(&toolchain, context);
+    let here = site::here(context.env);
+    let site = Site {
+        available: Some(&chosen.available),
+        compilers: &compilers,
+        reasons: &selected.why,
+        gpus: here.as_ref().map(|here| here.gpus.clone()).unwrap_or_default(),
+        here,
+        disks: &disks,
+        jobs: jobs.count,
+    };
+    let mut report = preflight::check(&loaded.recipe, &toolchain, &selected.set, &site);
+    if site.gpus.is_empty() && report.problems.iter().any(|problem| problem.code() == support::UNSUPPORTED) {
+        // What the driver says is worth the wait now: it may tell what was meant.
+        let gpus = detect::detected(context).gpus.into_iter().map(|(capability, _)| capability).collect();
+        report = preflight::check(&loaded.recipe, &toolchain, &selected.set, &Site { gpus, ..site });
+    }
+    let (problems, warnings) = plan::inherited::judge(&loaded.recipe, &toolchain, &inherited);
+    report.problems.extend(problems);
+    report.warnings.extend(warnings);
+    report.warnings.extend(site::foreign_headers(&inherited, &toolchain));
     let environment =
-        plan::environment(&loaded.recipe, &toolchain, &selected.set, jobs.count, context.env, selected.inherited)?;
+        plan::environment(&loaded.recipe, &toolchain, &selected.set, jobs.count, context.env, selected.inherited);
+    let environment = match environment {
+        Ok(environment) => environment,
+        Err(problems) => {
+            // What torch's spelling cannot hold is often what torch refuses: said once.
+            let new = problems.iter().filter(|new| report.problems.iter().all(|known| known.code() != new.code()));
+            report.problems.extend(new.cloned().collect::<Vec<_>>());
+            plan::Environment::default()
+        }
+    };
+    for warning in &report.warnings {
+        context.warn(&name, warning.as_str());
+    }
+    Problems::check(report.problems)?;
     for (variable, value) in &environment.cleared {
         context.warn(&name, format!("{variable}={value} of the environment does not reach the build"));
+    }
+    for one in inherited.iter().filter(|one| one.fate != Fate::Cleared) {
+        context.note(&name, one.to_string());
     }
     let source = source::obtain(context, &name, known, &toolchain.python, &loaded.recipe.build, request)?;
     let inputs = key::inputs(&loaded.recipe, &toolchain, &selected.set, &source.digest, &environment.keyed);
@@ -122,11 +161,12 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
         archs_why: selected.why,
         toolchain,
         toolchain_why: chosen.notes,
+        considered: chosen.considered,
         source,
         environment,
         jobs,
         inputs,
-        _lease: chosen.lease,
+        _leases: chosen.leases,
     })
 }
 
@@ -189,7 +229,11 @@ fn placed(problem: Problem, loaded: &Loaded) -> Problem {
     problem.at(Snippet { origin: loaded.origin.clone(), text: loaded.text.clone(), range, label: snippet.label })
 }
 
-fn profile<'a>(loaded: &'a Loaded, name: &str) -> Result<&'a Profile, Problem> {
+/// A target profile of a recipe.
+///
+/// # Errors
+/// The recipe has none of that name.
+pub fn profile<'a>(loaded: &'a Loaded, name: &str) -> Result<&'a Profile, Problem> {
     let profiles = &loaded.recipe.targets.profiles;
     profiles.get(name).ok_or_else(|| {
         let names: Vec<&str> = profiles.keys().map(String::as_str).collect();
@@ -211,7 +255,12 @@ fn profile<'a>(loaded: &'a Loaded, name: &str) -> Result<&'a Profile, Problem> {
 ///
 /// # Errors
 /// No fitting toolchain, or a range that cannot be read.
-pub fn choose(context: &Context<'_>, recipe: &Recipe, request: &Request) -> Result<toolchain::Choice, Problems> {
+pub fn choose(
+    context: &Context<'_>,
+    recipe: &Recipe,
+    request: &Request,
+    archs: Option<&ArchSet>,
+) -> Result<toolchain::Choice, Problems> {
     let needs = &recipe.toolchain;
     let range = |flag: &str, asked: Option<&String>, own: &str| match asked {
         Some(text) => requirement::range(text).map_err(|why| not_a_range(flag, text, &why)),
@@ -224,6 +273,8 @@ pub fn choose(context: &Context<'_>, recipe: &Recipe, request: &Request) -> Resu
     };
     let wanted = toolchain::Request {
         python: request.python.clone(),
+        cc: request.cc.clone(),
+        archs: archs.cloned(),
         python_range: VersionSpecifiers::from_str(&needs.python).unwrap_or_default(),
         torch: range("--torch", request.torch.as_ref(), &needs.torch)?,
         cuda: range("--cuda", request.cuda.as_ref(), &needs.cuda)?,
@@ -242,6 +293,9 @@ pub fn choose(context: &Context<'_>, recipe: &Recipe, request: &Request) -> Resu
     }
     for note in &chosen.notes {
         context.note(&recipe.name, note.as_str());
+    }
+    for warning in &chosen.warnings {
+        context.warn(&recipe.name, warning.as_str());
     }
     Ok(chosen)
 }

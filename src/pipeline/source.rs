@@ -81,6 +81,7 @@ pub fn obtain(
         requirements: Vec::new(),
         offline: request.offline,
         install: true,
+        kind: provision::Kind::Whole,
     };
     let mut watch = |event| context.step(unit, Stage::Source, toolchain::words(&event));
     let index = || {

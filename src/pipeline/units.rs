@@ -208,7 +208,7 @@ pub fn run(
 ) -> Outcome {
     // Whatever a unit is at, it gets to stop its children and to clear away.
     let _deferred = Deferred::begin();
-    let machine = Machine { cores: machine::cores(), memory: machine::available_memory() };
+    let machine = Machine { cores: machine::cores(), memory: machine::available_memory(context.env) };
     let budget = Budget::new(machine, options.jobs);
     let work: Vec<&Unit> = units.iter().filter(|unit| unit.pruned.is_none()).collect();
     let seats: Vec<Mutex<Option<Seat<'_>>>> = work.iter().map(|_| Mutex::new(Some(budget.seat()))).collect();

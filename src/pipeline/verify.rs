@@ -2,15 +2,17 @@
 
 use camino::Utf8Path;
 
-use super::Context;
 use super::made::Made;
+use super::{Context, gpu_check};
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::toolchain::Toolchain;
+use crate::plan;
+use crate::probe::gpu;
 use crate::recipe::Recipe;
-use crate::report::FileCoverage;
 use crate::report::summary::Kind;
+use crate::report::{FileCoverage, GpuCheck};
 use crate::verify::found::{self, Depth, Found};
 use crate::verify::outcome::{Finding, Level};
 use crate::verify::site::{self, Site};
@@ -23,6 +25,8 @@ pub struct Verified {
     pub files: Vec<FileCoverage>,
     /// What the import check printed.
     pub import_output: Vec<String>,
+    /// The recipe's check on a GPU, if it has one.
+    pub gpu_check: Option<GpuCheck>,
 }
 
 /// Verifies `made` against `requested`, looks at what it links, and imports it with the Python that `checker` gives. A wheel is
@@ -61,12 +65,26 @@ pub fn artifact(
     }
     let derived = || if made.kind() == Kind::Wheel { import::modules_of(&site) } else { Vec::new() };
     let modules = recipe.verify.import.clone().unwrap_or_else(derived);
-    if modules.is_empty() && recipe.verify.check.is_none() {
-        return Ok(Verified { files: judgement.files, import_output: Vec::new() });
-    }
-    let import_output = import::run(checker()?, &site, &modules, recipe.verify.check.as_deref())
-        .map_err(|failure| explained(&interfaces, failure))?;
-    Ok(Verified { files: judgement.files, import_output })
+    let import_output = if modules.is_empty() && recipe.verify.check.is_none() {
+        Vec::new()
+    } else {
+        import::run(checker()?, &site, &modules, recipe.verify.check.as_deref())
+            .map_err(|failure| explained(&interfaces, failure))?
+    };
+    let setting = gpu_check::Setting {
+        verify: &recipe.verify,
+        found: &found,
+        python: &toolchain.python.executable,
+        env: plan::of_import(toolchain, context.env),
+        within: Some(within),
+        site: &site,
+        modules: &modules,
+    };
+    let gpu_check = match gpu_check::run(setting, || gpu::detect(context.env))? {
+        Some((_, Some(problem))) => return Err(problem.into()),
+        ran => ran.map(|(check, _)| check),
+    };
+    Ok(Verified { files: judgement.files, import_output, gpu_check })
 }
 
 /// What is amiss with the way the files link.

@@ -47,7 +47,7 @@ const NEUTRAL: [&str; 25] = [
 const NEUTRAL_PREFIXES: [&str; 4] = ["LC_", "OPENBLAS_", "OMP_", "MKL_"];
 
 /// Variables that compilers and linkers read: taken over, shown, and part of the key.
-const FLAGS: [&str; 15] = [
+pub(super) const FLAGS: [&str; 15] = [
     "LIBRARY_PATH",
     "CFLAGS",
     "CXXFLAGS",
@@ -86,7 +86,7 @@ pub const ARCH_VARIABLES: [&str; 16] = [
 ];
 
 /// Variables that cuwright alone decides about.
-const OURS: [&str; 13] = [
+pub(super) const OURS: [&str; 13] = [
     vars::PATH,
     vars::CUDA_HOME,
     vars::CUDA_PATH,
@@ -94,8 +94,8 @@ const OURS: [&str; 13] = [
     vars::MAX_JOBS,
     "CC",
     "CXX",
-    "CUDACXX",
-    "CUDAHOSTCXX",
+    vars::CUDACXX,
+    vars::CUDAHOSTCXX,
     "CUDAToolkit_ROOT",
     "CUDAARCHS",
     "NINJA_STATUS",
@@ -131,18 +131,20 @@ pub fn of_import(toolchain: &Toolchain, env: &Env) -> BTreeMap<String, String> {
 }
 
 /// The variables by which build systems find the tools of `toolchain`, `PATH` aside.
-pub fn of_toolchain(toolchain: &Toolchain) -> [(&'static str, String); 6] {
+pub fn of_toolchain(toolchain: &Toolchain) -> [(&'static str, String); 7] {
     let home = toolchain.toolkit.home.as_str();
     let nvcc = toolchain.toolkit.home.join("bin/nvcc");
     [
         (vars::CUDA_HOME, home.to_owned()),
         (vars::CUDA_PATH, home.to_owned()),
-        ("CUDACXX", nvcc.to_string()),
+        (vars::CUDACXX, nvcc.to_string()),
         // torch writes this into its ninja file as it is, where a blank in the path would end the word.
         ("PYTORCH_NVCC", quote(nvcc.as_str())),
         // torch hands CC to nvcc as its host compiler; setting only one of the two lets nvcc pick another by itself.
         ("CC", toolchain.host.cc.to_string()),
         ("CXX", toolchain.host.cxx.to_string()),
+        // CMake gives nvcc a compiler by this name alone.
+        (vars::CUDAHOSTCXX, toolchain.host.cxx.to_string()),
     ]
 }
 
@@ -189,6 +191,11 @@ pub fn environment(
     }
     for (name, value) in of_toolchain(toolchain) {
         result.set(name, &value, false);
+    }
+    result.add_host_flags(&toolchain.host.flags);
+    if let Some(overlay) = &toolchain.overlay {
+        let theirs = result.variables.get(vars::PYTHONPATH).map(|path| format!(":{path}")).unwrap_or_default();
+        result.set(vars::PYTHONPATH, &format!("{overlay}{theirs}"), false);
     }
     for (name, value) in result.archs.env.clone() {
         result.set(&name, &value, false);
@@ -243,11 +250,8 @@ fn runs_cmake(recipe: &Recipe) -> bool {
 
 /// What makes `CMake` take the toolchain as one, and Ninja.
 fn of_cmake(recipe: &Recipe, toolchain: &Toolchain, archs: &ArchVariables) -> Vec<(&'static str, String)> {
-    let mut variables = vec![
-        ("CUDAHOSTCXX", toolchain.host.cxx.to_string()),
-        ("CUDAToolkit_ROOT", toolchain.toolkit.home.to_string()),
-        ("CMAKE_GENERATOR", "Ninja".to_owned()),
-    ];
+    let mut variables =
+        vec![("CUDAToolkit_ROOT", toolchain.toolkit.home.to_string()), ("CMAKE_GENERATOR", "Ninja".to_owned())];
     if recipe.build.backend != Backend::Cmake {
         let words: Vec<String> = defines(recipe, archs).iter().map(|word| quote(word)).collect();
         variables.push((CMAKE_ARGS, words.join(" ")));
@@ -285,6 +289,27 @@ fn check_lists(recipe: &Recipe) -> Result<(), Problem> {
 }
 
 impl Environment {
+    /// Flags that belong to every call of the host compiler, also where nvcc calls it. They cannot stay in `CC`, which
+    /// torch hands to nvcc as one word.
+    fn add_host_flags(&mut self, flags: &[String]) {
+        if flags.is_empty() {
+            return;
+        }
+        let words = flags.iter().map(|flag| quote(flag)).collect::<Vec<_>>().join(" ");
+        // nvcc splits its variable at blanks and knows double quotes around a value only (tried with 13.0).
+        let blank = |flag: &str| flag.contains(char::is_whitespace);
+        let quoted = |flag: &String| if blank(flag) { format!("\"{flag}\"") } else { flag.clone() };
+        let for_nvcc = flags.iter().map(|flag| format!("-Xcompiler={}", quoted(flag)));
+        let for_nvcc = for_nvcc.collect::<Vec<_>>().join(" ");
+        for (name, more) in [("CFLAGS", &words), ("CXXFLAGS", &words), (vars::NVCC_PREPEND_FLAGS, &for_nvcc)] {
+            let value = match self.variables.get(name) {
+                Some(theirs) => format!("{more} {theirs}"),
+                None => more.clone(),
+            };
+            self.set(name, &value, true);
+        }
+    }
+
     /// The same with another number of jobs.
     #[must_use]
     pub fn with_jobs(&self, jobs: u32) -> Self {
@@ -302,7 +327,9 @@ impl Environment {
 
     fn set(&mut self, name: &str, value: &str, keyed: bool) {
         self.variables.insert(name.to_owned(), value.to_owned());
-        self.shown.push(name.to_owned());
+        if !self.shown.iter().any(|shown| shown == name) {
+            self.shown.push(name.to_owned());
+        }
         if keyed {
             self.keyed.insert(name.to_owned(), value.to_owned());
         }

@@ -1,6 +1,8 @@
 //! How many compile jobs fit: cores against memory, with the arithmetic in words.
 
+use crate::recipe::Recipe;
 use crate::recipe::size::ByteSize;
+use crate::sys::Env;
 
 /// What this machine offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,18 @@ pub struct Jobs {
     pub why: String,
     /// What may go wrong, if memory is short even for one job.
     pub warning: Option<String>,
+}
+
+/// How nvcc is told to compile several archs at once, each in a process that needs memory of its own.
+const THREADS: &str = "NVCC_THREADS";
+
+/// What a compile job of a recipe needs: its own figure, for each of nvcc's threads.
+pub fn memory(recipe: &Recipe, env: &Env) -> ByteSize {
+    let passed = recipe.build.pass_env.iter().any(|name| name == THREADS).then(|| env.get(THREADS)).flatten();
+    let threads = recipe.build.env.get(THREADS).map(String::as_str).or(passed);
+    let threads =
+        threads.and_then(|text| text.trim().parse::<u64>().ok()).filter(|threads| (1..=1024).contains(threads));
+    ByteSize(recipe.build.memory_per_job.0.saturating_mul(threads.unwrap_or(1)))
 }
 
 /// Jobs for a recipe whose jobs need `each` bytes; `asked` is the user's own number, which wins.
@@ -47,6 +61,18 @@ pub fn jobs(machine: Machine, each: ByteSize, asked: Option<u32>) -> Jobs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_of_nvcc_multiply_the_memory() {
+        let mut recipe = crate::recipe::sample();
+        let each = recipe.build.memory_per_job;
+        let env = Env::of("/", [("NVCC_THREADS", "4")]);
+        assert_eq!(memory(&recipe, &env), each);
+        recipe.build.pass_env.push("NVCC_THREADS".into());
+        assert_eq!(memory(&recipe, &env), ByteSize(each.0 * 4));
+        recipe.build.env.insert("NVCC_THREADS".into(), "2".into());
+        assert_eq!(memory(&recipe, &env), ByteSize(each.0 * 2));
+    }
 
     #[test]
     fn memory_bounds_the_jobs_unless_asked_otherwise() {

@@ -1,7 +1,7 @@
 //! Finds the host C and C++ compilers and asks them for family and version.
 //!
-//! Order: `CXX`, else the partner of `CC`, else `g++`, `c++`, `clang++` on `PATH`. Whether nvcc accepts the compiler is
-//! not decided here; preflight compares it with the toolkit's bounds.
+//! The one to use is `--cc`, else `CXX`, else the partner of `CC`, else `g++`, `c++`, `clang++` on `PATH`; every other
+//! one is listed as well. Whether nvcc accepts a compiler is not decided here.
 
 use std::time::Duration;
 
@@ -21,23 +21,97 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LAUNCHERS: [&str; 5] = ["ccache", "sccache", "distcc", "icecc", "buildcache"];
 /// C++ names and the C names that go with them.
 const PARTNERS: [(&str, &str); 3] = [("clang++", "clang"), ("g++", "gcc"), ("c++", "cc")];
+/// Origin of a compiler that the command line names.
+const FLAG: &str = "--cc";
 
-/// The host compiler that builds in this environment use.
-pub fn find(env: &Env, facts: &Facts) -> Result<HostCompiler, Problem> {
+/// A compiler, and whether the user named it rather than left it to `PATH`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The compiler.
+    pub host: HostCompiler,
+    /// Whether the user named it.
+    pub named: bool,
+}
+
+/// The host compiler that builds in this environment use. `wanted` is the value of `--cc`.
+pub fn find(wanted: Option<&str>, env: &Env, facts: &Facts) -> Result<Found, Problem> {
+    let by_name = |name: &str, value: &str| Named::read(value, env).ok_or_else(|| missing_named(name, value));
+    let named = |cxx: &Utf8Path, cc: Option<Utf8PathBuf>, flags: Vec<String>, origin: &str| {
+        let host = describe(cxx, cc, origin, env, facts)?;
+        Ok(Found { host: HostCompiler { flags, ..host }, named: true })
+    };
+    if let Some(value) = wanted {
+        let Named { program, flags } = by_name(FLAG, value)?;
+        if program.file_name().is_some_and(|name| name.contains("++")) {
+            return named(&program, None, flags, FLAG);
+        }
+        let cxx = partner(&program, |(cxx, cc)| (cc, cxx), env).ok_or_else(|| no_partner(&program, FLAG))?;
+        return named(&cxx, Some(program), flags, FLAG);
+    }
     if let Some(value) = env.get(vars::CXX) {
-        let cxx = named(value, env).ok_or_else(|| missing_named(vars::CXX, value))?;
-        let cc = env.get(vars::CC).map(|value| named(value, env).ok_or_else(|| missing_named(vars::CC, value)));
-        return describe(&cxx, cc.transpose()?, vars::CXX, env, facts);
+        let cxx = by_name(vars::CXX, value)?;
+        let cc = env.get(vars::CC).map(|value| by_name(vars::CC, value)).transpose()?;
+        return named(&cxx.program, cc.map(|cc| cc.program), cxx.flags, vars::CXX);
     }
     if let Some(value) = env.get(vars::CC) {
-        let cc = named(value, env).ok_or_else(|| missing_named(vars::CC, value))?;
-        let cxx = partner(&cc, |(cxx, cc)| (cc, cxx), env).ok_or_else(|| no_partner(&cc))?;
-        return describe(&cxx, Some(cc), vars::CC, env, facts);
+        let Named { program, flags } = by_name(vars::CC, value)?;
+        let cxx = partner(&program, |(cxx, cc)| (cc, cxx), env).ok_or_else(|| no_partner(&program, "CC"))?;
+        return named(&cxx, Some(program), flags, vars::CC);
     }
-    let names = ["g++", "c++", "clang++"];
-    let found = names.iter().find_map(|name| env.find_program(name).map(|path| (path, *name)));
+    let usual = ["g++", "c++", "clang++"];
+    let found = usual.iter().find_map(|name| env.find_program(name).map(|path| (path, *name)));
     let (cxx, name) = found.ok_or_else(missing)?;
-    describe(&cxx, None, &format!("`{name}` on PATH"), env, facts)
+    Ok(Found { host: describe(&cxx, None, &format!("`{name}` on PATH"), env, facts)?, named: false })
+}
+
+/// Every gcc and clang of this machine that has a C++ half and answers, the newest first; `/opt/rh` is where Red Hat
+/// puts newer ones.
+pub fn all(env: &Env, facts: &Facts) -> Vec<HostCompiler> {
+    let path = env.get(vars::PATH).unwrap_or_default().split(':').filter(|folder| folder.starts_with('/'));
+    let on_path = path.map(|folder| (Utf8PathBuf::from(folder), "PATH"));
+    let entries = env.system("/opt/rh").read_dir_utf8().into_iter().flatten().flatten();
+    let toolsets = entries.map(|entry| (entry.path().join("root/usr/bin"), "toolset of the distribution"));
+    let mut found: Vec<HostCompiler> = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for (folder, origin) in on_path.chain(toolsets) {
+        let entries = folder.read_dir_utf8().into_iter().flatten().flatten();
+        let mut programs: Vec<Utf8PathBuf> = entries.map(|entry| entry.path().to_owned()).collect();
+        programs.retain(|program| program.file_name().is_some_and(is_cxx));
+        programs.sort();
+        for program in programs {
+            // `g++` is a link to `g++-12`: one compiler, called by its plain name.
+            let new = program.canonicalize_utf8().is_ok_and(|real| seen.insert(real));
+            let described = new.then(|| describe(&program, None, origin, env, facts).ok()).flatten();
+            found.extend(described.filter(|host| host.cc != host.cxx));
+        }
+    }
+    let number =
+        |host: &HostCompiler| host.version.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u32>>();
+    found.sort_by_key(|host| (host.family == HostFamily::Clang, std::cmp::Reverse(number(host))));
+    found
+}
+
+/// `g++`, `g++-13`, `clang++`, `clang++-18`.
+fn is_cxx(name: &str) -> bool {
+    let rest = name.strip_prefix("clang++").or_else(|| name.strip_prefix("g++"));
+    rest.is_some_and(|rest| {
+        rest.is_empty() || rest.strip_prefix('-').is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+    })
+}
+
+/// A compiler in a variable's value, which may name a launcher first and flags after it.
+struct Named {
+    program: Utf8PathBuf,
+    flags: Vec<String>,
+}
+
+impl Named {
+    fn read(value: &str, env: &Env) -> Option<Self> {
+        let words = shlex::split(value)?;
+        let plain = |word: &String| !Utf8Path::new(word).file_name().is_some_and(|name| LAUNCHERS.contains(&name));
+        let mut words = words.into_iter().skip_while(|word| !plain(word));
+        Some(Self { program: env.find_program(&words.next()?)?, flags: words.collect() })
+    }
 }
 
 fn describe(
@@ -57,7 +131,8 @@ fn describe(
     // nvcc gets the C compiler as its host compiler, so a broken one would fail the build late.
     cc.as_deref().map(about).transpose()?;
     let cc = cc.or_else(|| partner(cxx, |pair| pair, env)).unwrap_or_else(|| cxx.to_owned());
-    Ok(HostCompiler { cc, cxx: cxx.to_owned(), family, version, origin: origin.to_owned() })
+    let flags = Vec::new();
+    Ok(HostCompiler { cc, cxx: cxx.to_owned(), family, version, flags, origin: origin.to_owned() })
 }
 
 fn ask(cxx: &Utf8Path, env: &Env) -> Result<(HostFamily, String), Problem> {
@@ -86,13 +161,6 @@ fn family(macros: &str) -> Option<(HostFamily, String)> {
     clang.map(|found| (HostFamily::Clang, found)).or_else(gcc)
 }
 
-/// The compiler in a variable's value, which may name a launcher first and flags after it.
-fn named(value: &str, env: &Env) -> Option<Utf8PathBuf> {
-    let words = shlex::split(value)?;
-    let plain = |word: &&String| !Utf8Path::new(word).file_name().is_some_and(|name| LAUNCHERS.contains(&name));
-    env.find_program(words.iter().find(plain)?)
-}
-
 /// The other half of a compiler pair: `/usr/bin/g++-12` has `/usr/bin/gcc-12`.
 fn partner(
     known: &Utf8Path,
@@ -117,15 +185,27 @@ fn missing() -> Problem {
 
 fn missing_named(variable: &str, value: &str) -> Problem {
     let message = format!("the compiler that {variable} names was not found");
-    Problem::new("cuwright::probe::compiler_missing", Exit::Toolchain, message)
+    let problem = Problem::new("cuwright::probe::compiler_missing", Exit::Toolchain, message);
+    if variable == FLAG {
+        return problem
+            .why(format!("{variable} {value}"))
+            .help("name a compiler on PATH or a path, such as `gcc-13`; `cuwright doctor` lists those that are here");
+    }
+    problem
         .why(format!("{variable}={value}"))
         .help(format!("correct {variable}, or unset it to use the compiler on PATH"))
 }
 
-fn no_partner(cc: &Utf8Path) -> Problem {
-    Problem::new("cuwright::probe::compiler_missing", Exit::Toolchain, format!("{cc} has no C++ compiler beside it"))
-        .why("CC is set and CXX is not")
-        .help("set CXX to the C++ compiler of the same version")
+fn no_partner(cc: &Utf8Path, origin: &str) -> Problem {
+    let problem = Problem::new(
+        "cuwright::probe::compiler_missing",
+        Exit::Toolchain,
+        format!("{cc} has no C++ compiler beside it"),
+    );
+    if origin == FLAG {
+        return problem.why("named by --cc").help("install the C++ compiler of the same version");
+    }
+    problem.why("CC is set and CXX is not").help("set CXX to the C++ compiler of the same version")
 }
 
 fn broken(cxx: &Utf8Path, reason: &str) -> Problem {
@@ -153,13 +233,20 @@ mod tests {
     #[test]
     fn the_real_compiler_is_found_and_its_absence_explained() {
         let env = Env::of("/", [("PATH", "/usr/bin:/bin")]);
-        let found = find(&env, &Facts::new(None)).unwrap();
-        assert!(found.major() > 3 && found.cc.exists() && found.cc != found.cxx, "{found:?}");
-        let launched = find(&env.clone().with(vars::CXX, "ccache g++ -m64"), &Facts::new(None)).unwrap();
+        let found = find(None, &env, &Facts::new(None)).unwrap();
+        let host = found.host;
+        assert!(host.major() > 3 && host.cc.exists() && host.cc != host.cxx && !found.named, "{host:?}");
+        let launched = find(None, &env.clone().with(vars::CXX, "ccache g++ -m64"), &Facts::new(None)).unwrap().host;
         assert_eq!((launched.origin.as_str(), launched.cxx.file_name()), ("CXX", Some("g++")));
-        let by_c = find(&env.clone().with(vars::CC, "gcc"), &Facts::new(None)).unwrap();
+        assert_eq!(launched.flags, ["-m64"]);
+        let by_c = find(None, &env.clone().with(vars::CC, "gcc"), &Facts::new(None)).unwrap().host;
         assert_eq!(by_c.cxx.file_name(), Some("g++"));
-        let code = |env: &Env| find(env, &Facts::new(None)).map_err(|problem| problem.code());
+        let asked = |value: &str| find(Some(value), &env, &Facts::new(None)).map(|found| found.host.cxx);
+        assert_eq!(asked("gcc").unwrap(), asked("/usr/bin/g++").unwrap());
+        assert_eq!(asked("gcc-99").unwrap_err().code(), "cuwright::probe::compiler_missing");
+        let listed = all(&env, &Facts::new(None));
+        assert!(listed.iter().any(|one| one.version == host.version), "{listed:?}");
+        let code = |env: &Env| find(None, env, &Facts::new(None)).map_err(|problem| problem.code());
         assert_eq!(code(&Env::of("/", [("PATH", "/none")])), Err("cuwright::probe::compiler_missing"));
         assert_eq!(code(&env.clone().with(vars::CXX, "g++-99")), Err("cuwright::probe::compiler_missing"));
         assert_eq!(code(&env.clone().with(vars::CXX, "/bin/false")), Err("cuwright::probe::compiler_broken"));

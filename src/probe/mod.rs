@@ -8,4 +8,6 @@ pub mod gpu;
 pub mod packages;
 pub mod python;
 pub mod toolkit;
+pub mod tools;
 pub mod torch;
+pub mod torch_locks;

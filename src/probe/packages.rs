@@ -33,10 +33,23 @@ pub fn installed(site_dirs: &[Utf8PathBuf]) -> Vec<Package> {
 pub fn unmet(requirements: &[Requirement], installed: &[Package]) -> Vec<String> {
     let judge = |wanted: &Requirement| match installed.iter().find(|package| package.name == wanted.name) {
         None => Some(format!("`{wanted}` is not installed")),
-        Some(package) if wanted.accepts(&package.version) => None,
+        Some(package) if wanted.accepts(&package.version) && is_there(package) => None,
+        Some(package) if wanted.accepts(&package.version) => {
+            Some(format!("`{wanted}` cannot be imported: the files of {} {} are gone", package.name, package.version))
+        }
         Some(package) => Some(format!("`{wanted}` is not met by {} {}", package.name, package.version)),
     };
     requirements.iter().filter(|wanted| !wanted.conditional).filter_map(judge).collect()
+}
+
+/// Whether a module of the package is where its record says; one without a record is believed.
+fn is_there(package: &Package) -> bool {
+    let record = fs::read_to_string(package.metadata.join("RECORD")).unwrap_or_default();
+    let module = record
+        .lines()
+        .filter_map(|line| line.split(',').next())
+        .find(|file| Utf8Path::new(file).extension() == Some("py"));
+    module.zip(package.metadata.parent()).is_none_or(|(module, site)| site.join(module).exists())
 }
 
 fn package(metadata: &Utf8Path) -> Option<Package> {
@@ -66,5 +79,10 @@ mod tests {
                 .map(|text| text.parse().unwrap())
                 .collect();
         assert_eq!(unmet(&all, &found), ["`setuptools<70` is not met by setuptools 80.1", "`wheel` is not installed"]);
+        fs::write(root.join("setuptools-80.1.dist-info/RECORD"), "setuptools/__init__.py,sha256=x,1\n").unwrap();
+        assert!(unmet(&all[..1], &found)[0].ends_with("the files of setuptools 80.1 are gone"));
+        fs::create_dir_all(root.join("setuptools")).unwrap();
+        fs::write(root.join("setuptools/__init__.py"), "").unwrap();
+        assert!(unmet(&all[..1], &found).is_empty());
     }
 }

@@ -84,7 +84,7 @@ pub fn describe(candidate: &Candidate, env: &Env, facts: &Facts) -> Result<Pytho
         let (major, minor) = OLDEST;
         let message = format!("Python {} is too old", known.version);
         return Err(Problem::new("cuwright::probe::python_too_old", Exit::Toolchain, message)
-            .why(format!("{program}, found by {origin}"))
+            .why(format!("{program} ({origin})"))
             .help(format!("name Python {major}.{minor} or newer with `--python`")));
     }
     Ok(Python { origin: origin.clone(), ..known })

@@ -22,6 +22,7 @@ pub fn describe(folder: &Utf8Path) -> Option<Torch> {
         cuda: assigned(&versions, "cuda").and_then(|cuda| cuda.parse().ok()),
         cxx11_abi: cxx11_abi(&cmake).unwrap_or_else(|| abi_of_release(&version)),
         supported_archs: supported_archs(&extension),
+        tag: tag(folder),
         version,
         folder: folder.to_owned(),
     })
@@ -40,6 +41,15 @@ fn quoted(text: &str) -> Option<String> {
     let text = text.trim();
     let quote = text.chars().next().filter(|c| "'\"".contains(*c))?;
     text[1..].split_once(quote).map(|(inner, _)| inner.to_owned())
+}
+
+/// `cp311`, from the name of its module `_C.cpython-311-x86_64-linux-gnu.so`.
+fn tag(folder: &Utf8Path) -> Option<String> {
+    let mut entries = folder.read_dir_utf8().ok()?.flatten();
+    entries.find_map(|entry| {
+        let number = entry.file_name().strip_prefix("_C.cpython-")?.split('-').next()?;
+        Some(format!("cp{number}"))
+    })
 }
 
 /// `-D_GLIBCXX_USE_CXX11_ABI=1` among the flags that torch's `CMake` file hands on.
@@ -85,12 +95,14 @@ mod tests {
                 "__all__ = ['cuda']\n__version__ = '2.6.0+cu124'\ncuda: Optional[str] = '12.4'\nhip = None\n",
             ),
             ("share/cmake/Torch/TorchConfig.cmake", "set(TORCH_CXX_FLAGS \"-D_GLIBCXX_USE_CXX11_ABI=0\")"),
+            ("_C.cpython-312-x86_64-linux-gnu.so", ""),
             ("utils/cpp_extension.py", "x\n    supported_arches = ['8.6', '9.0',\n          '9.0a']\n"),
         ])
         .unwrap();
         assert_eq!(found.version, "2.6.0+cu124");
         assert_eq!(found.cuda, Some(CudaVersion::new(12, 4)));
         assert!(!found.cxx11_abi);
+        assert_eq!(found.tag.as_deref(), Some("cp312"));
         assert_eq!(found.supported_archs, ["8.6", "9.0", "9.0a"]);
     }
 

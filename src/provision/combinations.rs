@@ -32,9 +32,18 @@ pub struct Combination {
 impl Combination {
     /// What to ask the index for.
     pub fn requirements(&self) -> Vec<String> {
-        let toolkit = format!("cuda-toolkit[nvcc,cccl,cudart,crt,nvvm]=={}", self.toolkit);
-        [vec![format!("torch=={}", self.torch), toolkit], self.pins.clone()].concat()
+        [vec![format!("torch=={}", self.torch), toolkit(&self.toolkit)], self.pins.clone()].concat()
     }
+}
+
+/// The toolkit alone, of one release.
+pub fn toolkit_of(release: CudaVersion) -> String {
+    let known = rows().unwrap_or_default().into_iter().find(|row| row.cuda == release);
+    toolkit(&known.map_or_else(|| format!("{release}.*"), |row| row.toolkit))
+}
+
+fn toolkit(version: &str) -> String {
+    format!("cuda-toolkit[nvcc,cccl,cudart,crt,nvvm]=={version}")
 }
 
 /// Ranges that a choice must satisfy.
@@ -80,28 +89,55 @@ pub fn choose(wanted: &Wanted, python: &str) -> Result<Combination, Problem> {
     Err(refusal(wanted, python, &losing))
 }
 
-fn refusal(wanted: &Wanted, python: &str, losing: &[(&Combination, Vec<String>)]) -> Problem {
-    let only_python = losing.iter().any(|(_, reasons)| reasons.len() == 1 && reasons[0].starts_with("it needs Python"));
-    let message = if only_python {
-        format!("no wheels of a fitting torch exist for Python {python}")
-    } else {
-        let (torch, cuda) = (shown(&wanted.torch), shown(&wanted.cuda));
-        format!("no known set of wheels has torch {torch} with CUDA {cuda} for Python {python}")
-    };
-    let mut problem = Problem::new("cuwright::provision::no_combination", Exit::Toolchain, message);
-    for (row, reasons) in losing {
-        problem = problem.why(format!("torch {} with CUDA {}: {}", row.torch, row.cuda, reasons.join("; ")));
+/// Every row in a few words, those of one CUDA release together.
+pub fn summary() -> Vec<String> {
+    let mut groups: Vec<(CudaVersion, Vec<String>)> = Vec::new();
+    for row in rows().unwrap_or_default() {
+        match groups.iter_mut().find(|(cuda, _)| *cuda == row.cuda) {
+            Some((_, torches)) => torches.push(row.torch),
+            None => groups.push((row.cuda, vec![row.torch])),
+        }
     }
-    if only_python {
-        problem = problem.help("name a Python from the ranges above with `--python`");
-    } else {
-        problem = problem.help("widen `torch` or `cuda` in the recipe, or choose with `--torch` and `--cuda`");
-    }
-    problem.help("or start cuwright in an environment that holds a fitting torch, with CUDA_HOME at its toolkit (wheels hold no nvcc before CUDA 13.0)")
+    groups.iter().map(|(cuda, torches)| format!("wheels have CUDA {cuda} with torch {}", torches.join(", "))).collect()
 }
 
-fn shown(range: &VersionSpecifiers) -> String {
-    if range.is_empty() { "of any release".to_owned() } else { range.to_string() }
+/// The oldest CUDA release whose nvcc is in wheels.
+pub const OLDEST_NVCC: CudaVersion = CudaVersion::new(13, 0);
+
+fn refusal(wanted: &Wanted, python: &str, losing: &[(&Combination, Vec<String>)]) -> Problem {
+    let only_python: Vec<&Combination> = losing
+        .iter()
+        .filter(|(_, reasons)| reasons.len() == 1 && reasons[0].starts_with("it needs Python"))
+        .map(|(row, _)| *row)
+        .collect();
+    if let [first, ..] = only_python[..] {
+        let message = format!("no wheels of a fitting torch exist for Python {python}");
+        let problem = Problem::new("cuwright::provision::no_combination", Exit::Toolchain, message);
+        let says = |row: &&Combination| format!("torch {} needs Python {}", row.torch, shown(&row.python));
+        return only_python
+            .iter()
+            .map(says)
+            .fold(problem, Problem::why)
+            .help(format!("name a Python within {} with `--python`", shown(&first.python)));
+    }
+    let (torch, cuda) = (shown(&wanted.torch), shown(&wanted.cuda));
+    let message = format!("no known set of wheels has torch {torch} with CUDA {cuda} for Python {python}");
+    let problem = Problem::new("cuwright::provision::no_combination", Exit::Toolchain, message);
+    summary()
+        .into_iter()
+        .fold(problem, Problem::why)
+        .help("widen `torch` or `cuda` in the recipe, or choose with `--torch` and `--cuda`")
+}
+
+/// A range as people say it: `12.8` for `==12.8.*`.
+pub fn shown(range: &VersionSpecifiers) -> String {
+    let text = range.to_string();
+    let one = text.strip_prefix("==").filter(|rest| !rest.contains(','));
+    match one {
+        _ if range.is_empty() => "of any release".to_owned(),
+        Some(one) => one.trim_end_matches(".*").to_owned(),
+        None => text,
+    }
 }
 
 #[cfg(test)]
@@ -129,15 +165,15 @@ mod tests {
         let old_cuda = choose(&wanted("", "12.8"), "3.11.7").unwrap_err();
         assert_eq!(
             old_cuda.message(),
-            "no known set of wheels has torch of any release with CUDA ==12.8.* for Python 3.11.7"
+            "no known set of wheels has torch of any release with CUDA 12.8 for Python 3.11.7"
         );
-        assert_eq!(old_cuda.evidence().len(), rows().unwrap().len());
+        assert_eq!(old_cuda.evidence(), summary());
     }
 
     #[test]
     fn every_row_has_a_source_and_parses() {
         for row in rows().unwrap() {
-            assert!(row.source.len() > 20 && row.cuda >= CudaVersion::new(13, 0), "{row:?}");
+            assert!(row.source.len() > 20 && row.cuda >= OLDEST_NVCC, "{row:?}");
             for requirement in row.requirements() {
                 assert!(requirement.parse::<crate::domain::requirement::Requirement>().is_ok());
             }

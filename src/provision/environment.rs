@@ -10,8 +10,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::{Event, Request, Watcher, faults, resolve, shape, uv::Tool};
-use crate::domain::{problem::Problem, toolchain::Python};
+use super::{Event, Kind, Request, Watcher, faults, resolve, shape, uv::Tool};
+use crate::domain::problem::Problem;
 use crate::sys::{clock, files, lines, lock::Lock};
 
 /// Folder of all environments under the cache root.
@@ -20,6 +20,8 @@ pub(super) const BUCKET: &str = "toolchains-v1";
 const MANIFEST: &str = "cuwright-environment.json";
 /// Part of the digest: goes up when the same lock is to give another folder, as when the shape changes.
 const FORMAT: &str = "cuwright environment 1";
+/// The same for what is added to an environment.
+const OVERLAY_FORMAT: &str = "cuwright overlay 1";
 
 /// A complete environment, safe from removal while this value lives.
 #[derive(Debug)]
@@ -56,23 +58,28 @@ pub(super) struct Manifest {
 }
 
 /// Content address of a lock on a Python. 32 digits keep interpreter lines of scripts short.
-pub(super) fn digest(lock: &str, python: &Python) -> String {
-    let parts = [FORMAT, &python.version, &python.tag, &python.platform, lock];
+pub(super) fn digest(lock: &str, request: &Request) -> String {
+    let python = &request.python;
+    let format = match request.kind {
+        Kind::Whole => FORMAT,
+        Kind::Overlay => OVERLAY_FORMAT,
+    };
+    let parts = [format, &python.version, &python.tag, &python.platform, lock];
     files::sha256(parts.join("\n").as_bytes())[..32].to_owned()
 }
 
 /// The environment of a lock, if it is there and complete.
-pub(super) fn existing(root: &Utf8Path, lock: &str, python: &Python) -> Option<Environment> {
-    let digest = digest(lock, python);
+pub(super) fn existing(root: &Utf8Path, lock: &str, request: &Request) -> Option<Environment> {
+    let digest = digest(lock, request);
     let folder = root.join(BUCKET).join(&digest);
     manifest(&folder)?;
     let lease = Lock::shared(&lock_path(&folder)).ok()?;
     let manifest = manifest(&folder)?;
-    if !is_whole(&folder, &manifest) {
+    if !is_whole(&folder, &manifest, request.kind) {
         return None;
     }
     let found = Environment {
-        python: folder.join("bin/python"),
+        python: interpreter(&folder, request),
         cuda_home: folder.join("cuda"),
         site: manifest.site,
         root: folder,
@@ -85,8 +92,18 @@ pub(super) fn existing(root: &Utf8Path, lock: &str, python: &Python) -> Option<E
     Some(found)
 }
 
+fn interpreter(folder: &Utf8Path, request: &Request) -> Utf8PathBuf {
+    match request.kind {
+        Kind::Whole => folder.join("bin/python"),
+        Kind::Overlay => request.python.executable.clone(),
+    }
+}
+
 /// Whether what every build needs is there; `make` makes it anew where it is not.
-fn is_whole(folder: &Utf8Path, manifest: &Manifest) -> bool {
+fn is_whole(folder: &Utf8Path, manifest: &Manifest, kind: Kind) -> bool {
+    if kind == Kind::Overlay {
+        return manifest.site.is_dir() && (manifest.cuda.is_none() || shape::wheel_home(&manifest.site).is_some());
+    }
     let needed = ["bin/python", "cuda/bin/nvcc"].map(|path| folder.join(path));
     needed.iter().all(|path| path.exists()) && manifest.site.join("torch").exists()
 }
@@ -99,11 +116,11 @@ pub(super) fn make(
     root: &Utf8Path,
     watch: Watcher<'_>,
 ) -> Result<Environment, Problem> {
-    let digest = digest(lock, &request.python);
+    let digest = digest(lock, request);
     let folder = root.join(BUCKET).join(&digest);
     let disk = |error: io::Error| faults::disk(folder.as_str(), &error);
     let alone = Lock::exclusive(&lock_path(&folder), || watch(Event::Waiting)).map_err(disk)?;
-    let whole = manifest(&folder).is_some_and(|manifest| is_whole(&folder, &manifest));
+    let whole = manifest(&folder).is_some_and(|manifest| is_whole(&folder, &manifest, request.kind));
     if !whole {
         files::remove_tree(&folder).map_err(disk)?;
         if let Err(problem) = fill(tool, lock, request, &folder, &digest, &alone, watch) {
@@ -112,10 +129,11 @@ pub(super) fn make(
         }
     }
     drop(alone);
-    let found =
-        existing(root, lock, &request.python).ok_or_else(|| faults::incomplete(&folder, "usable environment"))?;
+    let found = existing(root, lock, request).ok_or_else(|| faults::incomplete(&folder, "usable environment"))?;
     Ok(Environment { fresh: !whole, ..found })
 }
+
+const INSTALL: [&str; 4] = ["pip", "install", "--require-hashes", "--no-deps"];
 
 fn fill(
     tool: &Tool<'_>,
@@ -131,15 +149,27 @@ fn fill(
     let packages = resolve::packages(lock);
     watch(Event::Installing { digest: digest.to_owned(), packages: packages.len() });
     let base = request.python.executable.as_str();
-    run(tool, alone, "venv", &["venv", "--quiet", "--no-project", "--python", base, folder.as_str()], watch)?;
     let pins = folder.join("cuwright.lock");
-    files::write_atomic(&pins, lock.as_bytes()).map_err(disk)?;
-    let python = folder.join("bin/python");
-    let install = ["pip", "install", "--require-hashes", "--no-deps", "--python", python.as_str(), "-r", pins.as_str()];
-    run(tool, alone, "install", &install, watch)?;
-    let site = site_of(folder).ok_or_else(|| faults::incomplete(folder, "site-packages"))?;
-    let wheel = shape::wheel_home(&site).ok_or_else(|| faults::incomplete(&site, "nvcc"))?;
-    shape::shape(&wheel, &folder.join("cuda")).map_err(disk)?;
+    let site = match request.kind {
+        Kind::Whole => {
+            run(tool, alone, "venv", &["venv", "--quiet", "--no-project", "--python", base, folder.as_str()], watch)?;
+            files::write_atomic(&pins, lock.as_bytes()).map_err(disk)?;
+            let python = folder.join("bin/python");
+            let into = ["--python", python.as_str()];
+            run(tool, alone, "install", &[&INSTALL[..], &into, &["-r", pins.as_str()]].concat(), watch)?;
+            let site = site_of(folder).ok_or_else(|| faults::incomplete(folder, "site-packages"))?;
+            let wheel = shape::wheel_home(&site).ok_or_else(|| faults::incomplete(&site, "nvcc"))?;
+            shape::shape(&shape::Parts::of_wheel(&wheel), &folder.join("cuda")).map_err(disk)?;
+            site
+        }
+        Kind::Overlay => {
+            files::write_atomic(&pins, lock.as_bytes()).map_err(disk)?;
+            let site = folder.join("site");
+            let into = ["--python", base, "--target", site.as_str()];
+            run(tool, alone, "install", &[&INSTALL[..], &into, &["-r", pins.as_str()]].concat(), watch)?;
+            site
+        }
+    };
     let manifest = Manifest {
         digest: digest.to_owned(),
         root: folder.to_owned(),
@@ -179,7 +209,9 @@ fn watch_line(line: &str, watch: Watcher<'_>) {
 /// The manifest of a folder, unless it was written for another place.
 pub(super) fn manifest(folder: &Utf8Path) -> Option<Manifest> {
     let text = fs::read(folder.join(MANIFEST)).ok()?;
-    serde_json::from_slice::<Manifest>(&text).ok().filter(|manifest| manifest.root == folder)
+    // A cache may be reached by several names; what counts is that the one it was written for still leads here.
+    let here = |root: &Utf8Path| root == folder || root.canonicalize_utf8().ok() == folder.canonicalize_utf8().ok();
+    serde_json::from_slice::<Manifest>(&text).ok().filter(|manifest| here(&manifest.root))
 }
 
 /// When the environment was last used, in seconds since 1970.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: an environment in use is never removed; its users hold its lock.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
 use super::{environment, faults};
@@ -53,6 +53,26 @@ pub fn list(root: &Utf8Path) -> Vec<Listed> {
     found
 }
 
+/// The toolkits of all complete environments: digest and `CUDA_HOME`.
+pub fn toolkits(root: &Utf8Path) -> Vec<(String, Utf8PathBuf)> {
+    let home = |listed: &Listed| root.join(environment::BUCKET).join(&listed.digest).join("cuda");
+    let found = list(root).into_iter().map(|listed| (listed.digest.clone(), home(&listed)));
+    found.filter(|(_, home)| home.join("bin/nvcc").exists()).collect()
+}
+
+/// The package folders of all complete environments.
+pub fn sites(root: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let folder = |listed: Listed| root.join(environment::BUCKET).join(listed.digest);
+    list(root).into_iter().filter_map(|listed| Some(environment::manifest(&folder(listed))?.site)).collect()
+}
+
+/// Keeps the environment that a `CUDA_HOME` belongs to, if it is one of ours.
+pub fn lease(root: &Utf8Path, home: &Utf8Path) -> Option<Lock> {
+    let inside = home.strip_prefix(root.join(environment::BUCKET)).ok()?;
+    let folder = root.join(environment::BUCKET).join(inside.components().next()?);
+    Lock::shared(&environment::lock_path(&folder)).ok()
+}
+
 /// Removes the environment whose digest begins with `prefix`.
 pub fn remove(root: &Utf8Path, prefix: &str) -> Result<Listed, Problem> {
     let all = list(root);
@@ -80,7 +100,6 @@ pub fn remove(root: &Utf8Path, prefix: &str) -> Result<Listed, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use camino::Utf8PathBuf;
     use fs_err as fs;
 
     use super::*;

@@ -8,6 +8,7 @@
 //! resolutions-v1/<digest of request>.turn   held exclusively while that request is brought
 //! toolchains-v1/<digest>/                   the environment; `cuwright-environment.json` is written last
 //! toolchains-v1/<digest>/cuda/              its `CUDA_HOME`
+//! toolchains-v1/<digest>/site/              where it adds to an environment that is not ours: the packages
 //! toolchains-v1/<digest>.lock               held shared while used, exclusively while made or removed
 //! ```
 //!
@@ -32,9 +33,20 @@ use crate::sys::{Env, lock::Lock};
 
 use environment::Environment;
 
+/// How complete the result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An environment with torch and a toolkit.
+    Whole,
+    /// A folder of packages that an environment with torch lacks.
+    Overlay,
+}
+
 /// What to provision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
+    /// How complete the result is.
+    pub kind: Kind,
     /// The Python to base the environment on.
     pub python: Python,
     /// Requirements, resolved together.
@@ -97,7 +109,7 @@ pub type Watcher<'a> = &'a mut dyn FnMut(Event);
 pub fn ensure(request: &Request, root: &Utf8Path, env: &Env, watch: Watcher<'_>) -> Result<Environment, Problem> {
     let key = resolve::key(request);
     let stored = resolve::stored(root, &key);
-    if let Some(ready) = stored.as_ref().and_then(|lock| environment::existing(root, lock, &request.python)) {
+    if let Some(ready) = stored.as_ref().and_then(|lock| environment::existing(root, lock, request)) {
         return Ok(ready);
     }
     if !request.install {
@@ -108,7 +120,7 @@ pub fn ensure(request: &Request, root: &Utf8Path, env: &Env, watch: Watcher<'_>)
     let _turn =
         Lock::exclusive(&turn, || watch(Event::Waiting)).map_err(|error| faults::disk(turn.as_str(), &error))?;
     let stored = resolve::stored(root, &key);
-    if let Some(ready) = stored.as_ref().and_then(|lock| environment::existing(root, lock, &request.python)) {
+    if let Some(ready) = stored.as_ref().and_then(|lock| environment::existing(root, lock, request)) {
         return Ok(ready);
     }
     let uv = uv::obtain(&request.python, root, env, request.offline, watch)?;
@@ -124,7 +136,11 @@ pub fn ensure(request: &Request, root: &Utf8Path, env: &Env, watch: Watcher<'_>)
 pub const NOT_INSTALLED: &str = "cuwright::provision::not_installed";
 
 fn not_installed(request: &Request) -> Problem {
-    Problem::new(NOT_INSTALLED, Exit::Toolchain, "the toolchain is not installed yet")
+    let message = match request.kind {
+        Kind::Whole => "the toolchain is not installed yet",
+        Kind::Overlay => "what this environment lacks is not installed yet",
+    };
+    Problem::new(NOT_INSTALLED, Exit::Toolchain, message)
         .why(format!("Python {} with {}", request.python.version, request.requirements.join(", ")))
         .help("`cuwright build` or `cuwright toolchain install` installs it from wheels")
 }

@@ -107,6 +107,7 @@ mod tests {
             requirements: requirements.iter().map(|text| (*text).to_owned()).collect(),
             offline: false,
             install: true,
+            kind: crate::provision::Kind::Whole,
         }
     }
 

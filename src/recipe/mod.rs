@@ -183,6 +183,9 @@ pub struct Verify {
     pub import: Option<Vec<String>>,
     /// Python statements to run after the imports.
     pub check: Option<String>,
+    /// Python statements to run where a GPU is at hand that the built targets cover.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_check: Option<String>,
     /// Requirements of the imports, installed beside torch.
     pub requires: Vec<String>,
     /// Exceptions, each with its reason.

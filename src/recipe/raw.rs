@@ -235,6 +235,8 @@ pub struct RawVerify {
     pub import: Option<Vec<Spanned<String>>>,
     /// Python statements to run after the imports; an exception fails the verification.
     pub check: Option<String>,
+    /// Python statements to run on a GPU that the built targets cover, in a process of their own; an exception fails.
+    pub gpu_check: Option<String>,
     /// Requirements of the imports, installed beside torch.
     pub requires: Vec<String>,
     /// Exceptions, each with a reason.

@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::matrix::{self, Axis};
 use super::parse::Document;
-use super::raw::{RawRecipe, RawSource};
+use super::raw::{RawRecipe, RawSource, RawVerify};
 use super::{Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Waiver, building};
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
@@ -60,7 +60,8 @@ pub fn resolve(
         _ => raw.package.version,
     };
     let source = source.unwrap_or_else(|| Source::Path(".".to_owned()));
-    let verify = Verify { extensions, import, check: raw.verify.check, requires: raw.verify.requires, waivers };
+    let RawVerify { check, gpu_check, requires, .. } = raw.verify;
+    let verify = Verify { extensions, import, check, gpu_check, requires, waivers };
     Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify, matrix, tried })
 }
 

@@ -5,12 +5,13 @@
 
 use serde::Serialize;
 
+use crate::diagnose::Diagnosis;
 use crate::domain::problem::{Problem, Snippet};
 
 pub mod summary;
 pub mod units;
 
-pub use summary::{FileCoverage, Summary};
+pub use summary::{FileCoverage, GpuCheck, GpuStatus, Summary};
 pub use units::{Ended, Planned, Status};
 
 /// Version of the JSON messages.
@@ -89,6 +90,13 @@ pub enum Event {
     Unit(Ended),
     /// One error.
     Error(ErrorMessage),
+    /// Why the build of a unit failed, as far as its log tells; the error follows.
+    Diagnosis {
+        /// Package that was built.
+        unit: String,
+        /// What the log says.
+        diagnosis: Box<Diagnosis>,
+    },
     /// A unit is done: the verified artifact.
     Artifact(Box<Summary>),
     /// Last message of every run.
@@ -144,7 +152,10 @@ impl Event {
     #[must_use]
     pub fn of_unit(mut self, id: &str) -> Self {
         match &mut self {
-            Self::Stage { unit, .. } | Self::Progress { unit, .. } | Self::Output { unit, .. } => id.clone_into(unit),
+            Self::Stage { unit, .. }
+            | Self::Progress { unit, .. }
+            | Self::Output { unit, .. }
+            | Self::Diagnosis { unit, .. } => id.clone_into(unit),
             Self::Note { unit, .. } | Self::Warning { unit, .. } => *unit = Some(id.to_owned()),
             Self::Error(error) => error.unit = Some(id.to_owned()),
             Self::Artifact(summary) => id.clone_into(&mut summary.unit),

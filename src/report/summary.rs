@@ -35,6 +35,9 @@ pub struct Summary {
     pub files: Vec<FileCoverage>,
     /// What the import check printed, line by line.
     pub import_output: Vec<String>,
+    /// The recipe's check on a GPU; nothing where the recipe has none.
+    #[serde(default)]
+    pub gpu_check: Option<GpuCheck>,
     /// CUDA toolkit, such as `13.0.88`.
     pub cuda: String,
     /// torch, such as `2.11.0+cu130`.
@@ -55,6 +58,52 @@ pub enum Kind {
     Wheel,
     /// Files for a prefix, in a `.tar.gz`.
     Tree,
+}
+
+/// The recipe's check on a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub struct GpuCheck {
+    /// How it went.
+    pub status: GpuStatus,
+    /// The GPU it ran on.
+    pub gpu: Option<String>,
+    /// Why it was not run, or failed.
+    pub why: Option<String>,
+    /// What it printed, line by line.
+    pub output: Vec<String>,
+}
+
+/// How a check on a GPU went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum GpuStatus {
+    /// It ran and raised nothing.
+    Passed,
+    /// It raised, or its process died.
+    Failed,
+    /// There is nothing here to run it on.
+    NotRun,
+}
+
+impl GpuCheck {
+    /// A check that there is nothing to run on for.
+    pub fn not_run(why: impl Into<String>) -> Self {
+        Self { status: GpuStatus::NotRun, gpu: None, why: Some(why.into()), output: Vec::new() }
+    }
+
+    /// In one line.
+    pub fn headline(&self) -> String {
+        let on = self.gpu.as_ref().map(|gpu| format!(" on {gpu}")).unwrap_or_default();
+        let why = self.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        match self.status {
+            GpuStatus::Passed => format!("passed{on}"),
+            GpuStatus::Failed => format!("failed{on}{why}"),
+            GpuStatus::NotRun => format!("not run{why}"),
+        }
+    }
 }
 
 /// The device code of one file inside the artifact.

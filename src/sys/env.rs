@@ -68,9 +68,24 @@ impl Env {
         self.current_dir.join(path).components().collect()
     }
 
+    /// A place of the system, such as `/usr/local`, below the folder that stands for `/`.
+    pub fn system(&self, path: &str) -> Utf8PathBuf {
+        match self.get(super::env_vars::CUWRIGHT_SYSTEM_ROOT) {
+            Some(root) => self.absolute(Utf8Path::new(root)).join(path.trim_start_matches('/')),
+            None => Utf8PathBuf::from(path),
+        }
+    }
+
     /// All variables, ordered by name.
     pub fn variables(&self) -> &BTreeMap<String, String> {
         &self.variables
+    }
+
+    /// A copy without `name`.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.variables.remove(name);
+        self
     }
 
     /// A copy with `name` set.

@@ -12,6 +12,8 @@ pub const CUWRIGHT_LOCK_TIMEOUT: &str = "CUWRIGHT_LOCK_TIMEOUT";
 pub const CUWRIGHT_BAZEL_DISK_CACHE: &str = "CUWRIGHT_BAZEL_DISK_CACHE";
 /// Address of a remote cache of Bazel's.
 pub const CUWRIGHT_BAZEL_REMOTE_CACHE: &str = "CUWRIGHT_BAZEL_REMOTE_CACHE";
+/// Folder that stands for `/` where toolkits, compilers and control groups of the system are looked for.
+pub const CUWRIGHT_SYSTEM_ROOT: &str = "CUWRIGHT_SYSTEM_ROOT";
 /// Search path of programs.
 pub const PATH: &str = "PATH";
 /// The user's home folder.
@@ -24,6 +26,28 @@ pub const VIRTUAL_ENV: &str = "VIRTUAL_ENV";
 pub const CUDA_HOME: &str = "CUDA_HOME";
 /// CUDA toolkit root under its Windows and `CMake` name.
 pub const CUDA_PATH: &str = "CUDA_PATH";
+/// The nvcc that `CMake` uses.
+pub const CUDACXX: &str = "CUDACXX";
+/// The host compiler that `CMake` gives nvcc.
+pub const CUDAHOSTCXX: &str = "CUDAHOSTCXX";
+/// The host compiler that newer nvcc use where no flag names one.
+pub const NVCC_CCBIN: &str = "NVCC_CCBIN";
+/// CUDA toolkit root as some modules call it.
+pub const CUDA_ROOT: &str = "CUDA_ROOT";
+/// CUDA toolkit root as Cray's modules call it.
+pub const CUDATOOLKIT_HOME: &str = "CUDATOOLKIT_HOME";
+/// CUDA toolkit root as `EasyBuild` modules call it.
+pub const EBROOTCUDA: &str = "EBROOTCUDA";
+/// Root of an installed NVIDIA HPC SDK; its toolkits are in `cuda/`.
+pub const NVHPC_ROOT: &str = "NVHPC_ROOT";
+/// CUDA toolkit that the HPC SDK's compilers use.
+pub const NVHPC_CUDA_HOME: &str = "NVHPC_CUDA_HOME";
+/// Where torch builds extensions at run time. Default: `~/.cache/torch_extensions`.
+pub const TORCH_EXTENSIONS_DIR: &str = "TORCH_EXTENSIONS_DIR";
+/// The ptxas that triton uses in place of its own.
+pub const TRITON_PTXAS_PATH: &str = "TRITON_PTXAS_PATH";
+/// Folder for temporary files; compilers put large ones there.
+pub const TMPDIR: &str = "TMPDIR";
 /// torch's arch list.
 pub const TORCH_CUDA_ARCH_LIST: &str = "TORCH_CUDA_ARCH_LIST";
 /// Where uv keeps its wheels.

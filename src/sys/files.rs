@@ -4,10 +4,13 @@
 
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use camino::Utf8Path;
 use fs_err as fs;
 use sha2::{Digest as _, Sha256};
+
+use super::clock::Stopwatch;
 
 /// Writes `bytes` to `path` so that a reader sees the old file or the new one, never a part.
 pub fn write_atomic(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
@@ -50,6 +53,21 @@ pub fn sha256_file(path: &Utf8Path) -> io::Result<String> {
 /// sha256 of bytes, in lower-case hex.
 pub fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
+}
+
+/// Bytes of all files below `folder`, and whether all of them were counted before `patience` ran out.
+pub fn size(folder: &Utf8Path, patience: Duration) -> (u64, bool) {
+    let watch = Stopwatch::start();
+    let mut bytes = 0;
+    for (index, entry) in walkdir::WalkDir::new(folder).into_iter().flatten().enumerate() {
+        if entry.file_type().is_file() {
+            bytes += entry.metadata().map_or(0, |metadata| metadata.len());
+        }
+        if index % 256 == 0 && watch.elapsed() > patience {
+            return (bytes, false);
+        }
+    }
+    (bytes, true)
 }
 
 /// Removes a file; one that is not there is fine.

@@ -1,6 +1,9 @@
-//! What this machine lets one process use: cores and memory, control-group limits included.
+//! What this machine lets one process use: cores, memory with control-group limits, room on disks.
 
+use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
+
+use super::Env;
 
 /// Cores that this process may use; at least 1.
 pub fn cores() -> u32 {
@@ -8,9 +11,9 @@ pub fn cores() -> u32 {
 }
 
 /// Bytes of memory that can be had without swapping, or `None` where the system does not tell.
-pub fn available_memory() -> Option<u64> {
+pub fn available_memory(env: &Env) -> Option<u64> {
     let system = meminfo(&fs::read_to_string("/proc/meminfo").ok()?)?;
-    Some(control_group().map_or(system, |group| group.min(system)))
+    Some(group_memory(env).map_or(system, |group| group.left.min(system)))
 }
 
 fn meminfo(text: &str) -> Option<u64> {
@@ -18,14 +21,83 @@ fn meminfo(text: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What the control group of a container leaves, for both versions of the interface.
-fn control_group() -> Option<u64> {
-    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let pairs = [
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ];
-    pairs.iter().find_map(|(limit, used)| Some(number(limit)?.saturating_sub(number(used).unwrap_or(0))))
+/// The tightest memory limit of the control groups that this process is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupMemory {
+    /// The limit, in bytes.
+    pub limit: u64,
+    /// What is left of it; page cache that can be dropped counts as left.
+    pub left: u64,
+    /// The folder of the group.
+    pub folder: Utf8PathBuf,
+}
+
+/// The limit of this process's control groups, for both versions of the interface; groups nest, and the tightest counts.
+pub fn group_memory(env: &Env) -> Option<GroupMemory> {
+    let groups =
+        fs::read_to_string(env.system("/proc/self/cgroup")).or_else(|_| fs::read_to_string("/proc/self/cgroup"));
+    let root = env.system("/sys/fs/cgroup");
+    let mut found: Vec<GroupMemory> = Vec::new();
+    for line in groups.unwrap_or_default().lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let (base, names) = match controllers {
+            "" => (root.clone(), ["memory.max", "memory.current", "inactive_file "]),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                (root.join("memory"), ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "])
+            }
+            _ => continue,
+        };
+        // A container sees its own group as the root, whatever path it is told.
+        let inside = Utf8Path::new(path.trim_start_matches('/'));
+        found.extend(inside.ancestors().filter_map(|group| limit_of(&base.join(group), names)));
+    }
+    found.into_iter().min_by_key(|group| group.left)
+}
+
+fn limit_of(folder: &Utf8Path, [limit, used, cache]: [&str; 3]) -> Option<GroupMemory> {
+    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    // Version 1 says "none" with the largest number of pages.
+    let limit = number(limit).filter(|limit| *limit < 1 << 60)?;
+    let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let cache = statistics.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse::<u64>().ok());
+    let used = number(used).unwrap_or(0).saturating_sub(cache.unwrap_or(0));
+    Some(GroupMemory { limit, left: limit.saturating_sub(used), folder: folder.to_owned() })
+}
+
+/// A limit that this process runs under; `None` where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Open files.
+    pub files: Option<u64>,
+    /// Processes of this user.
+    pub processes: Option<u64>,
+    /// Bytes of address space.
+    pub memory: Option<u64>,
+}
+
+/// The limits of this process, which its compilers inherit.
+pub fn limits() -> Limits {
+    use rustix::process::{Resource, getrlimit};
+    let of = |resource| getrlimit(resource).current;
+    Limits { files: of(Resource::Nofile), processes: of(Resource::Nproc), memory: of(Resource::As) }
+}
+
+/// Room on the disk of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that this user may still write.
+    pub free: u64,
+    /// Files that may still be made; `None` where there is no limit.
+    pub files: Option<u64>,
+}
+
+/// Room where `folder` is or would be; `None` where the system does not tell.
+pub fn room(folder: &Utf8Path) -> Option<Room> {
+    let there = folder.ancestors().find(|folder| folder.exists())?;
+    let told = rustix::fs::statvfs(there.as_std_path()).ok()?;
+    let files = (told.f_files > 0).then_some(told.f_favail);
+    Some(Room { free: told.f_bavail.saturating_mul(told.f_frsize), files })
 }
 
 #[cfg(test)]
@@ -37,5 +109,46 @@ mod tests {
         let text = "MemTotal:       24576000 kB\nMemFree: 1 kB\nMemAvailable:   20480000 kB\n";
         assert_eq!(meminfo(text), Some(20_480_000 * 1024));
         assert_eq!(meminfo("MemTotal: 1 kB\n"), None);
+    }
+
+    /// A fake `/sys/fs/cgroup` and `/proc/self/cgroup`.
+    fn group(files: &[(&str, &str)]) -> Option<GroupMemory> {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        for (name, text) in files {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        group_memory(&Env::of("/", [("CUWRIGHT_SYSTEM_ROOT", root.as_str())]))
+    }
+
+    #[test]
+    fn the_tightest_control_group_counts_in_both_versions() {
+        let nested = group(&[
+            ("proc/self/cgroup", "0::/user.slice/job"),
+            ("sys/fs/cgroup/user.slice/memory.max", "max\n"),
+            ("sys/fs/cgroup/user.slice/job/memory.max", "4294967296\n"),
+            ("sys/fs/cgroup/user.slice/job/memory.current", "3221225472\n"),
+            ("sys/fs/cgroup/user.slice/job/memory.stat", "anon 1\ninactive_file 1073741824\n"),
+        ]);
+        let nested = nested.unwrap();
+        assert_eq!((nested.limit, nested.left), (4 << 30, 2 << 30));
+        let old = group(&[
+            ("proc/self/cgroup", "4:cpu:/x\n3:memory,hugetlb:/docker/abc\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "536870912"),
+        ]);
+        assert_eq!(old.unwrap().left, 512 << 20, "the container's own group is the root it sees");
+        let free = group(&[
+            ("proc/self/cgroup", "3:memory:/\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712"),
+        ]);
+        assert_eq!(free, None);
+    }
+
+    #[test]
+    fn room_is_told_for_folders_that_are_not_there_yet() {
+        assert!(room(Utf8Path::new("/tmp/not/there/yet")).unwrap().free > 0);
     }
 }

@@ -30,6 +30,16 @@ pub fn working_in(folder: &Utf8Path) -> Vec<Process> {
     pids().filter(inside).filter_map(read).collect()
 }
 
+/// The processes that have `path` open, as far as this user may see them.
+pub fn holding(path: &Utf8Path) -> Vec<Process> {
+    let Ok(path) = path.canonicalize_utf8() else { return Vec::new() };
+    let holds = |pid: &i32| {
+        let open = fs_err::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.into_iter().any(|entry| fs_err::read_link(entry.path()).is_ok_and(|file| file == path.as_std_path()))
+    };
+    pids().filter(holds).filter_map(read).collect()
+}
+
 /// Kills every process whose working folder is `folder` or below, and says how many there were.
 pub fn kill_working_in(folder: &Utf8Path) -> usize {
     let mut killed = BTreeSet::new();
@@ -88,6 +98,15 @@ mod tests {
     use super::*;
     use crate::domain::command::CommandSpec;
     use crate::sys::process;
+
+    #[test]
+    fn the_holder_of_a_file_is_found() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = Utf8Path::from_path(file.path()).unwrap();
+        let mine = i32::try_from(std::process::id()).unwrap();
+        assert!(holding(path).iter().any(|process| process.pid == mine));
+        assert!(holding(Utf8Path::new("/nonexistent")).is_empty());
+    }
 
     #[test]
     fn processes_are_found_by_where_they_work_and_killed() {

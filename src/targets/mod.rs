@@ -102,6 +102,11 @@ pub fn select(
     let mut inherited = false;
     let mut resolver =
         resolve::Resolver { facts, detect: &mut detect, why: Vec::new(), warnings: Vec::new(), problems: Vec::new() };
+    if !request.arch.is_empty() {
+        // Ignored, but a name that nobody knows is a mistake all the same.
+        resolver.gpus(&Origin::argument("--gpu"), request.gpus);
+        resolver.why.clear();
+    }
     let set = if !request.arch.is_empty() {
         resolver.lists(&Origin::argument(request.arch_name()), request.arch)
     } else if !request.gpus.is_empty() {

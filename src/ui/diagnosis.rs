@@ -14,7 +14,8 @@ const WIDE: usize = 240;
 
 /// Renders a diagnosis, without a final line end.
 pub fn text(diagnosis: &Diagnosis) -> String {
-    let read = format!("{} ({} read)", diagnosis.input, count(usize::try_from(diagnosis.lines).unwrap_or(usize::MAX), "line"));
+    let read =
+        format!("{} ({} read)", diagnosis.input, count(usize::try_from(diagnosis.lines).unwrap_or(usize::MAX), "line"));
     let mut lines = Vec::new();
     match (&diagnosis.cause, diagnosis.verdict) {
         (Some(cause), _) => {
@@ -101,7 +102,10 @@ fn unknown(diagnosis: &Diagnosis, lines: &mut Vec<String>) {
         lines.extend(diagnosis.tail.iter().map(|text| format!("         {}", cut(text))));
     }
     lines.extend(diagnosis.echoes.iter().take(ECHOES).map(|echo| label("not", &echoed(echo))));
-    lines.push(label("mend", "begin with the first of these lines; `cuwright explain --list` names what can be explained"));
+    lines.push(label(
+        "mend",
+        "begin with the first of these lines; `cuwright explain --list` names what can be explained",
+    ));
 }
 
 fn echoed(echo: &Echo) -> String {
@@ -140,8 +144,7 @@ pub fn topics(topics: &[Topic]) -> String {
     ];
     let of = |(kind, head): (TopicKind, &str)| {
         let rows = topics.iter().filter(|topic| topic.kind == kind);
-        let rows: Vec<Vec<String>> =
-            rows.map(|topic| vec![format!("  {}", topic.name), cut(&topic.title)]).collect();
+        let rows: Vec<Vec<String>> = rows.map(|topic| vec![format!("  {}", topic.name), cut(&topic.title)]).collect();
         format!("{head}\n{}", table(&rows))
     };
     kinds.map(of).join("\n\n")

@@ -6,6 +6,7 @@
 pub mod ci;
 pub mod diagnosis;
 pub mod diagnostic;
+pub mod doctor;
 pub mod plan;
 mod progress;
 pub mod style;

@@ -38,7 +38,7 @@ impl Text {
     pub(super) fn render(&mut self, event: &Event) -> String {
         let Settings { quiet, verbose, .. } = self.settings;
         match event {
-            Event::Start { .. } | Event::Error(_) => String::new(),
+            Event::Start { .. } | Event::Error(_) | Event::Diagnosis { .. } => String::new(),
             Event::Warning { unit, text } => self.line("warning", WARN, unit.as_deref(), text),
             Event::Units { units } => self.units(units),
             Event::Unit(ended) => {
@@ -207,6 +207,10 @@ fn whole(summary: &Summary) -> String {
     ];
     lines.extend(summary.files.iter().map(|file| format!("found      {}", found(file))));
     lines.extend(summary.import_output.iter().map(|line| format!("import     {line}")));
+    if let Some(check) = &summary.gpu_check {
+        lines.push(format!("GPU check  {}", check.headline()));
+        lines.extend(check.output.iter().map(|line| format!("GPU check  {line}")));
+    }
     let digest = summary.wheel_sha256.get(..12).unwrap_or_default();
     lines.push(format!("key        {}", summary.key.get(..12).unwrap_or(&summary.key)));
     let label = match summary.kind {

@@ -172,7 +172,8 @@ fn missing(requested: &ArchSet, found: &ArchSet, waivers: &[&Waiver]) -> ArchSet
     requested.iter().map(gap).collect()
 }
 
-fn no_code(file: &Found, wanted: &str) -> Problem {
+/// Nothing where something is wanted.
+pub fn no_code(file: &Found, wanted: &str) -> Problem {
     let problem = Problem::new("cuwright::verify::no_device_code", Exit::Verify, format!("no device code; {wanted}"));
     let problem = if file.relocatable > 0 {
         problem

@@ -190,7 +190,7 @@ fn makers<R: fatbin::ReadAt>(listing: &Listing, extractor: &mut Extractor<R>) ->
 
 /// A file with the given archs in one fatbin, for tests of the judges.
 #[cfg(test)]
-pub(super) fn sample(file: &str, archs: &str) -> Found {
+pub(crate) fn sample(file: &str, archs: &str) -> Found {
     let archs: ArchSet = if archs.is_empty() { ArchSet::new() } else { archs.parse().unwrap() };
     let sass = archs.real().map(|arch| Image::new(arch, Code::Sass));
     let images: Vec<Image> = sass.chain(archs.virtuals().map(|arch| Image::new(arch, Code::Ptx))).collect();

@@ -15,6 +15,7 @@ use super::site::{ExtensionFile, Site};
 use crate::domain::command::CommandSpec;
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
+use crate::report::{GpuCheck, GpuStatus};
 use crate::sys::process::{self, Started};
 
 /// A Python that imports torch and then waits to be told what to check.
@@ -38,7 +39,7 @@ try:
     os.nice(10)
     if sys.argv[1] == "torch" and importlib.util.find_spec("torch"):
         import torch
-    site, modules, check = json.loads(sys.stdin.readline())
+    site, modules, check, gpu = json.loads(sys.stdin.readline())
     sys.path.insert(0, site)
     for name in modules:
         stage = name
@@ -46,9 +47,18 @@ try:
         where = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", [])), "")
         if not os.path.realpath(where).startswith(os.path.realpath(site) + os.sep):
             raise ImportError(f"{name} was imported from {where}, not from the wheel")
-        print(f"{name} imports")
+        if not gpu:
+            print(f"{name} imports")
+    if gpu:
+        # What the environment lacks is no fault of the files.
+        stage = "reach"
+        import torch
+        torch.cuda.init()
     stage = "check"
     exec(compile(check, "<check>", "exec"), {"__name__": "__check__", "root": site})
+    if gpu:
+        # Kernels fail only when somebody waits for them.
+        torch.cuda.synchronize()
 except BaseException as error:
     import traceback
     traceback.print_exc()
@@ -126,29 +136,91 @@ pub fn modules_of(site: &Site) -> Vec<String> {
 /// # Errors
 /// A module that does not import or comes from elsewhere, or a check that raises.
 pub fn run(checker: Checker, site: &Site, modules: &[String], check: Option<&str>) -> Result<Vec<String>, Problem> {
-    let input = serde_json::json!([site.root, modules, check.unwrap_or_default()]).to_string() + "\n";
-    let said = checker.process.finish(Some(&input), LIMIT).map_err(|error| not_run(&checker.python, &error))?;
-    if said.status.success() {
-        return Ok(said.stdout.lines().map(str::to_owned).collect());
-    }
-    let stage = said.stderr.lines().rev().find_map(|line| line.strip_prefix("cuwright-failed-at "));
-    let stderr = said.stderr.lines().filter(|line| !line.starts_with("cuwright-failed-at "));
-    let told: Vec<&str> = stderr.filter(|line| !line.trim().is_empty()).collect();
-    let last = told.last().copied().unwrap_or("the process ended without a word").trim().to_owned();
-    let message = match stage {
+    let failure = match ask(checker, site, modules, check.unwrap_or_default(), false)? {
+        Answer::Passed(output) => return Ok(output),
+        Answer::Failed(failure) => failure,
+    };
+    let message = match failure.stage.as_deref() {
         Some("torch") => "torch itself does not import in the build's environment".to_owned(),
         Some("check") => "the recipe's check failed".to_owned(),
         Some(module) => format!("`{module}` does not import"),
-        None => format!("the import check died ({})", said.status),
+        None => format!("the import check died ({})", failure.status),
     };
-    let mut problem = Problem::new("cuwright::verify::import_failed", Exit::Verify, message).why(last.clone());
-    if let Some(reached) = said.stdout.lines().last() {
-        problem = problem.why(format!("before that: {reached}"));
+    let problem = failure.told(Problem::new("cuwright::verify::import_failed", Exit::Verify, message));
+    Err(mends(problem, &failure.last))
+}
+
+/// Imports `modules` from `site` and runs `check` on `gpu`, in the process that `checker` is. What fails is given as a
+/// problem, too.
+///
+/// # Errors
+/// A process that cannot be run to its end.
+pub fn run_on_gpu(
+    checker: Checker,
+    site: &Site,
+    modules: &[String],
+    check: &str,
+    gpu: &str,
+) -> Result<(GpuCheck, Option<Problem>), Problem> {
+    let gone = |status, why, output| GpuCheck { status, gpu: Some(gpu.to_owned()), why, output };
+    let failure = match ask(checker, site, modules, check, true)? {
+        Answer::Passed(output) => return Ok((gone(GpuStatus::Passed, None, output), None)),
+        Answer::Failed(failure) => failure,
+    };
+    if failure.stage.as_deref() == Some("reach") {
+        let why = format!("torch does not reach {gpu}: {}", failure.last);
+        return Ok((GpuCheck::not_run(why), None));
     }
-    if told.len() > 1 {
-        problem = problem.why(told[told.len().saturating_sub(8)..told.len() - 1].join("\n"));
+    let message = match (failure.stage.as_deref(), &failure.status) {
+        (Some(_), _) => format!("the recipe's `gpu-check` failed on {gpu}"),
+        (None, status) => format!("the recipe's `gpu-check` died on {gpu} ({status})"),
+    };
+    let problem = failure
+        .told(Problem::new("cuwright::verify::gpu_check_failed", Exit::Verify, message))
+        .help("the wheel is not used: mend the project, the targets or the recipe's `gpu-check`, then build again");
+    Ok((gone(GpuStatus::Failed, Some(failure.last), failure.output), Some(problem)))
+}
+
+enum Answer {
+    Passed(Vec<String>),
+    Failed(Failure),
+}
+
+/// What a process said before it gave up.
+struct Failure {
+    status: std::process::ExitStatus,
+    stage: Option<String>,
+    output: Vec<String>,
+    lines: Vec<String>,
+    last: String,
+}
+
+impl Failure {
+    fn told(&self, problem: Problem) -> Problem {
+        let mut problem = problem.why(self.last.clone());
+        if let Some(reached) = self.output.last() {
+            problem = problem.why(format!("before that: {reached}"));
+        }
+        if self.lines.len() > 1 {
+            problem = problem.why(self.lines[self.lines.len().saturating_sub(8)..self.lines.len() - 1].join("\n"));
+        }
+        problem
     }
-    Err(mends(problem, &last))
+}
+
+fn ask(checker: Checker, site: &Site, modules: &[String], check: &str, gpu: bool) -> Result<Answer, Problem> {
+    let input = serde_json::json!([site.root, modules, check, gpu]).to_string() + "\n";
+    let said = checker.process.finish(Some(&input), LIMIT).map_err(|error| not_run(&checker.python, &error))?;
+    let output = said.stdout.lines().map(str::to_owned).collect();
+    if said.status.success() {
+        return Ok(Answer::Passed(output));
+    }
+    let stage = said.stderr.lines().rev().find_map(|line| line.strip_prefix("cuwright-failed-at "));
+    let stderr = said.stderr.lines().filter(|line| !line.starts_with("cuwright-failed-at "));
+    let lines: Vec<String> = stderr.filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+    let last = lines.last().map_or("the process ended without a word", |line| line.trim()).to_owned();
+    let stage = stage.map(str::to_owned);
+    Ok(Answer::Failed(Failure { status: said.status, stage, output, lines, last }))
 }
 
 fn mends(problem: Problem, last: &str) -> Problem {
@@ -177,5 +249,40 @@ mod tests {
             extensions: vec![file("a/b/_C.cpython-311.so"), file("_top.so"), file("a/lib/libx.so")],
         };
         assert_eq!(modules_of(&site), ["a.b._C", "_top"]);
+    }
+
+    /// Runs a check "on a GPU" with a stand-in for torch, whose `cuda.init` and `cuda.synchronize` do as told: the real
+    /// thing needs a GPU.
+    fn on_gpu(init: &str, wait: &str, check: &str) -> (GpuCheck, Option<Problem>) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        fs_err::create_dir(root.join("torch")).unwrap();
+        let torch = format!("class cuda:\n    def init(): {init}\n    def synchronize(): {wait}\n");
+        fs_err::write(root.join("torch/__init__.py"), torch).unwrap();
+        fs_err::write(root.join("mine.py"), "answer = 42\n").unwrap();
+        let env = BTreeMap::from([("PYTHONPATH".to_owned(), root.to_string())]);
+        let python = which::which("python3").unwrap();
+        let checker = Checker::start(Utf8Path::from_path(&python).unwrap(), env, None, true).unwrap();
+        let site = Site { root: root.to_owned(), extensions: Vec::new() };
+        run_on_gpu(checker, &site, &["mine".to_owned()], check, "H200").unwrap()
+    }
+
+    #[test]
+    fn a_check_on_a_gpu_passes_fails_or_is_not_run() {
+        let (check, problem) = on_gpu("pass", "pass", "import mine; print(mine.answer)");
+        assert_eq!((check.headline().as_str(), problem), ("passed on H200", None));
+        assert_eq!(check.output, ["42"]);
+        let (check, problem) = on_gpu("raise RuntimeError('driver too old')", "pass", "assert False");
+        assert_eq!(check.headline(), "not run: torch does not reach H200: RuntimeError: driver too old");
+        assert_eq!(problem, None);
+        // A kernel that fails is seen by whoever waits for it.
+        let (check, problem) = on_gpu("pass", "raise RuntimeError('illegal memory access')", "pass");
+        assert_eq!(check.headline(), "failed on H200: RuntimeError: illegal memory access");
+        assert_eq!(problem.unwrap().code(), "cuwright::verify::gpu_check_failed");
+        let (check, problem) = on_gpu("pass", "pass", "import os; os.abort()");
+        assert_eq!(check.status, GpuStatus::Failed);
+        assert!(problem.unwrap().message().starts_with("the recipe's `gpu-check` died on H200 (signal: 6"));
+        let (_, problem) = on_gpu("pass", "pass", "assert 1 == 2, 'one is not two'");
+        insta::assert_snapshot!(problem.unwrap().to_string());
     }
 }

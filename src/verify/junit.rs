@@ -5,12 +5,15 @@
 use std::fmt::Write as _;
 
 use super::outcome::{Finding, Input, Level, Outcome, Topic};
+use crate::report::GpuStatus;
 
 /// One test case.
 struct Case<'a> {
     class: &'a str,
     name: String,
     findings: Vec<&'a Finding>,
+    /// Why it was not run.
+    skipped: Option<&'a str>,
 }
 
 /// Renders the report.
@@ -25,9 +28,10 @@ pub fn render(outcome: &Outcome) -> String {
     for (input, cases) in &suites {
         let name = escape(&input.file);
         let (tests, failures) = (cases.len(), failed(cases));
+        let skipped = cases.iter().filter(|case| case.skipped.is_some()).count();
         let _ = writeln!(
             xml,
-            "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\">"
+            "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">"
         );
         for case in cases {
             write_case(&mut xml, case);
@@ -46,7 +50,7 @@ fn cases<'a>(outcome: &Outcome, input: &'a Input) -> Vec<Case<'a>> {
     let mut cases = Vec::new();
     for file in &input.files {
         let about = |topic: Topic| file.findings.iter().filter(|finding| finding.topic == topic).collect::<Vec<_>>();
-        let mut case = |name: String, findings| cases.push(Case { class: &file.file, name, findings });
+        let mut case = |name: String, findings| cases.push(Case { class: &file.file, name, findings, skipped: None });
         case(Topic::File.label().to_owned(), about(Topic::File));
         if outcome.expected.is_some() || !about(Topic::DeviceCode).is_empty() {
             let wanted = outcome.expected.as_ref().map(|list| format!(" {list}")).unwrap_or_default();
@@ -60,25 +64,36 @@ fn cases<'a>(outcome: &Outcome, input: &'a Input) -> Vec<Case<'a>> {
             case(Topic::Abi.label().to_owned(), about(Topic::Abi));
         }
     }
-    if !input.findings.is_empty() || input.files.is_empty() || input.import.is_some() {
-        let (import, own): (Vec<_>, Vec<_>) = input.findings.iter().partition(|f| f.topic == Topic::Import);
-        if input.import.is_some() || !import.is_empty() {
-            cases.push(Case { class: &input.file, name: Topic::Import.label().to_owned(), findings: import });
-        }
-        if !own.is_empty() || input.files.is_empty() {
-            cases.push(Case { class: &input.file, name: "input".to_owned(), findings: own });
-        }
+    let about = |topic: Topic| input.findings.iter().filter(|finding| finding.topic == topic).collect::<Vec<_>>();
+    let mut case = |name: &str, findings, skipped| {
+        cases.push(Case { class: &input.file, name: name.to_owned(), findings, skipped });
+    };
+    let (import, gpu_check) = (about(Topic::Import), about(Topic::GpuCheck));
+    if input.import.is_some() || !import.is_empty() {
+        case(Topic::Import.label(), import, None);
+    }
+    if input.gpu_check.is_some() || !gpu_check.is_empty() {
+        let not_run = input.gpu_check.as_ref().filter(|check| check.status == GpuStatus::NotRun);
+        case(Topic::GpuCheck.label(), gpu_check, not_run.and_then(|check| check.why.as_deref()));
+    }
+    let own = input.findings.iter().filter(|finding| !matches!(finding.topic, Topic::Import | Topic::GpuCheck));
+    let own: Vec<_> = own.collect();
+    if !own.is_empty() || input.files.is_empty() {
+        case("input", own, None);
     }
     cases
 }
 
 fn write_case(xml: &mut String, case: &Case<'_>) {
     let (class, name) = (escape(case.class), escape(&case.name));
-    if case.findings.is_empty() {
+    if case.findings.is_empty() && case.skipped.is_none() {
         let _ = writeln!(xml, "    <testcase classname=\"{class}\" name=\"{name}\"/>");
         return;
     }
     let _ = writeln!(xml, "    <testcase classname=\"{class}\" name=\"{name}\">");
+    if let Some(why) = case.skipped {
+        let _ = writeln!(xml, "      <skipped message=\"{}\"/>", escape(why));
+    }
     for finding in &case.findings {
         let message = &finding.message;
         let body: Vec<String> = (message.why.iter().map(|why| format!("why: {why}")))
@@ -137,7 +152,8 @@ mod tests {
             file("a&b.so", vec![Finding::error(Topic::DeviceCode, problem.clone())]),
             file("c.so", vec![Finding::warning(Topic::Abi, problem)]),
         ];
-        let input = Input { file: "x.whl".to_owned(), ok: false, files, import: None, findings: Vec::new() };
+        let input =
+            Input { file: "x.whl".to_owned(), ok: false, files, import: None, gpu_check: None, findings: Vec::new() };
         let outcome = Outcome { expected: Some("8.6".to_owned()), inputs: vec![input], ..Outcome::default() }.settled();
         insta::assert_snapshot!(render(&outcome));
     }

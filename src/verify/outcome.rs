@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::abi::Abi;
 use super::fate::Fate;
 use crate::domain::problem::{Problem, Problems};
-use crate::report::ErrorMessage;
+use crate::report::{ErrorMessage, GpuCheck};
 
 /// Version of the document.
 pub const SCHEMA: u32 = 1;
@@ -43,6 +43,8 @@ pub struct Input {
     pub files: Vec<File>,
     /// The import check, if it ran.
     pub import: Option<Check>,
+    /// The recipe's check on a GPU; nothing where the recipe has none or it was not come to.
+    pub gpu_check: Option<GpuCheck>,
     /// Findings that belong to no file.
     pub findings: Vec<Finding>,
 }
@@ -100,6 +102,8 @@ pub enum Topic {
     Abi,
     /// The import check.
     Import,
+    /// The recipe's check on a GPU.
+    GpuCheck,
 }
 
 impl Topic {
@@ -111,6 +115,7 @@ impl Topic {
             Self::Gpu => "GPUs",
             Self::Abi => "ABI",
             Self::Import => "import",
+            Self::GpuCheck => "GPU check",
         }
     }
 }

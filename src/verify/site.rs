@@ -2,7 +2,7 @@
 //!
 //! Scripts and data files of a wheel are left out: nothing that we check needs them.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
@@ -54,13 +54,10 @@ pub fn unpack(wheel: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem> {
             Place::Outside => return Err(broken(format!("the member `{name}` leads out of the wheel"))),
         };
         let path = root.join(&inner);
-        let mut write = || -> std::io::Result<()> {
-            fs::create_dir_all(path.parent().unwrap_or(root))?;
-            let mut out = fs::File::create(&path)?;
-            std::io::copy(&mut member, &mut out)?;
-            Ok(())
-        };
-        write().map_err(|error| broken(format!("{name}: {error}")))?;
+        copy(&mut member, &path).map_err(|fault| match fault {
+            Fault::Read(error) => broken(format!("{name}: {error}")),
+            Fault::Write(error) => not_unpacked(wheel, root, &error),
+        })?;
         if is_extension(&inner) {
             extensions.push(ExtensionFile { name: inner.into_string(), path });
         }
@@ -139,6 +136,32 @@ pub fn is_object(path: &Utf8Path) -> bool {
 fn is_program(path: &Utf8Path) -> bool {
     let executable = |meta: std::fs::Metadata| meta.permissions().mode() & 0o100 != 0;
     fs::metadata(path).is_ok_and(executable) && starts_with(path, *b"\x7fELF")
+}
+
+/// Which side of a copy failed: what a full disk refuses is no fault of the wheel.
+enum Fault {
+    Read(std::io::Error),
+    Write(std::io::Error),
+}
+
+fn copy(member: &mut impl std::io::Read, path: &Utf8Path) -> Result<(), Fault> {
+    fs::create_dir_all(path.parent().unwrap_or(path)).map_err(Fault::Write)?;
+    let mut out = fs::File::create(path).map_err(Fault::Write)?;
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        match member.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(count) => out.write_all(&chunk[..count]).map_err(Fault::Write)?,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Fault::Read(error)),
+        }
+    }
+}
+
+fn not_unpacked(wheel: &Utf8Path, root: &Utf8Path, error: &std::io::Error) -> Problem {
+    Problem::new("cuwright::verify::not_unpacked", Exit::Verify, format!("{wheel} could not be unpacked"))
+        .why(error.to_string())
+        .help(format!("free some space where {root} lies; `--cache-dir` and TMPDIR choose another place"))
 }
 
 /// Whether a path names an extension file, versioned sonames included.
@@ -243,6 +266,30 @@ mod tests {
             let refused = pack("b.tar.gz", &[(evil, 0o644, b"x")]).unwrap_err();
             assert_eq!(refused.code(), "cuwright::verify::broken_archive");
         }
+    }
+
+    #[test]
+    fn a_disk_that_refuses_is_told_apart_from_a_wheel_that_is_broken() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Utf8Path::from_path(folder.path()).unwrap();
+        let wheel = folder.join("x.whl");
+        let mut zip = zip::ZipWriter::new(fs::File::create(&wheel).unwrap().into_file());
+        let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        zip.start_file("pkg/a.py", stored).unwrap();
+        zip.write_all(b"the text of a module").unwrap();
+        zip.finish().unwrap();
+        let root = folder.join("site");
+        let code = |root: &Utf8Path| unpack(&wheel, root).map_err(|problem| problem.code());
+        assert!(code(&root).is_ok());
+        // Where the folder of the package should be, there is a file: the system refuses to write below it.
+        fs::create_dir(folder.join("taken")).unwrap();
+        fs::write(folder.join("taken/pkg"), "").unwrap();
+        assert_eq!(code(&folder.join("taken")), Err("cuwright::verify::not_unpacked"));
+        let mut bytes = fs::read(&wheel).unwrap();
+        let at = bytes.windows(8).position(|window| window == b"the text").unwrap();
+        bytes[at] ^= 1;
+        fs::write(&wheel, bytes).unwrap();
+        assert_eq!(code(&folder.join("other")), Err("cuwright::verify::broken_wheel"));
     }
 
     #[test]

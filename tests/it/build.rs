@@ -63,7 +63,7 @@ fn nobody_is_asked_anything() {
 fn what_a_build_prints_cannot_move_the_cursor_or_fill_the_memory() {
     let sandbox = tree("import sys\nsys.stdout.write('\\x1b[2J\\x07' + 'x' * 50_000_000)\nsys.exit(1)\n", "");
     let said = refused(&sandbox, 13);
-    assert!(said.stderr.contains("␛[2J␇xxx") && !said.stderr.contains('\u{1b}'), "{}", said.stderr);
+    assert!(said.stderr.contains("␇xxx") && !said.stderr.contains('\u{1b}'), "{}", said.stderr);
     assert!(said.stderr.len() < 10_000);
 }
 

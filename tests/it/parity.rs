@@ -152,3 +152,35 @@ fn listings_equal_those_of_the_tool() {
     eprintln!("{} libraries compared, {entries} entries", compared.len());
     assert!(compared.len() >= 10, "only {} libraries were compared", compared.len());
 }
+
+/// Cubins in zstd frames are read in parts. Taken out and read as files of their own, they must say the same.
+#[test]
+#[expect(clippy::print_stderr, reason = "how much was compared is a result, seen with `--nocapture`")]
+fn cubins_read_in_parts_equal_cubins_read_whole() {
+    let folders = list("CUWRIGHT_TEST_LIBRARIES").unwrap_or_else(|| vec![provisioned()]);
+    let (mut compared, mut kernels) = (0, 0);
+    for library in folders.iter().flat_map(|folder| libraries(folder)) {
+        let Ok(file) = fs_err::File::open(&library) else { continue };
+        let Ok(listing) = fatbin::list(file.file(), &fatbin::Options::default()) else { continue };
+        let zstd = listing
+            .entries
+            .iter()
+            .filter(|entry| entry.kind == fatbin::Kind::Elf && entry.payload.compression == fatbin::Compression::Zstd);
+        // Large libraries hold thousands; unpacking all of them takes a minute without optimisation.
+        let zstd: Vec<_> = zstd.collect();
+        for entry in zstd.iter().step_by(zstd.len() / 15 + 1) {
+            let mut extractor = fatbin::Extractor::new(file.file(), fatbin::Limits::default());
+            let in_parts = extractor.inspect(entry).unwrap_or_else(|error| panic!("{library}: {error}"));
+            let whole = extractor.bytes(entry).unwrap();
+            let bare = fatbin::list(&whole, &fatbin::Options::default()).unwrap();
+            let of_whole = fatbin::Extractor::new(&whole, fatbin::Limits::default()).inspect(&bare.entries[0]).unwrap();
+            assert!(in_parts.contents == of_whole.contents, "{library}, entry at {}", entry.offset);
+            compared += 1;
+            if let fatbin::Contents::Cubin(cubin) = in_parts.contents {
+                kernels += cubin.kernels.len();
+            }
+        }
+    }
+    eprintln!("{compared} cubins with {kernels} kernels compared");
+    assert!(compared >= 100, "only {compared} cubins were compared");
+}

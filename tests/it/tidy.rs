@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use crate::support::project;
 
 /// What each module may use of the crate. `sys::Env` and `sys::env_vars` are values that pure modules may take.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("domain", &[]),
     ("emit", &["domain"]),
     ("recipe", &["domain"]),
@@ -16,7 +16,8 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("preflight", &["domain", "recipe", "compat", "targets"]),
     ("plan", &["domain", "recipe", "compat", "targets", "preflight"]),
     ("key", &["domain", "recipe", "compat", "targets", "preflight", "plan"]),
-    ("report", &["domain", "recipe", "compat", "targets", "preflight", "plan", "key"]),
+    ("diagnose", &["domain", "compat"]),
+    ("report", &["domain", "recipe", "compat", "targets", "preflight", "plan", "key", "diagnose"]),
     ("sys", &["domain"]),
     ("probe", &["domain", "recipe", "compat", "targets", "report", "sys"]),
     ("provision", &["domain", "recipe", "compat", "targets", "report", "sys"]),
@@ -33,6 +34,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "preflight",
             "plan",
             "key",
+            "diagnose",
             "report",
             "sys",
             "probe",
@@ -42,7 +44,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "verify",
         ],
     ),
-    ("ui", &["domain", "recipe", "compat", "targets", "plan", "key", "report", "sys", "pipeline"]),
+    ("ui", &["domain", "recipe", "compat", "targets", "plan", "key", "diagnose", "report", "sys", "pipeline"]),
     ("cli", &["domain", "emit", "recipe", "pipeline", "ui"]),
     (
         "commands",
@@ -55,6 +57,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "preflight",
             "plan",
             "key",
+            "diagnose",
             "report",
             "sys",
             "probe",

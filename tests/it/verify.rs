@@ -210,3 +210,53 @@ fn modules_are_imported_by_the_python_that_is_named() {
     let said = sandbox.run(&["verify", "ok", "--python", "python3", "--recipe", "pkg.toml"]).assert_code(0);
     assert!(said.stdout.contains("ok: imports\n") && said.stdout.contains("  42"), "{}", said.stdout);
 }
+
+#[test]
+fn a_check_for_a_gpu_is_told_apart_from_the_import() {
+    // No GPU for this, wherever the test runs.
+    let sandbox = Sandbox::new().var("CUDA_VISIBLE_DEVICES", "");
+    let source = "void *PyModule_Create2(void *, int);";
+    Library { source, fatbins: &[&["sm_80"]], ..Library::default() }.write(&sandbox.work().join("ok/pkg/_C.so"));
+    sandbox.file("ok/pkg/__init__.py", "");
+    let recipe = "schema = 1\n[package]\nname = \"pkg\"\n[source]\npath = \".\"\n[targets]\narch = [\"8.0\"]\n\
+                  [targets.profiles.prod]\narch = [\"9.0\"]\n[verify]\nimport = [\"pkg\"]\ngpu-check = \"1/0\"\n";
+    sandbox.file("pkg.toml", recipe);
+    let with = ["verify", "ok", "--python", "python3", "--recipe", "pkg.toml"];
+    let said = sandbox.run(&with).assert_code(0);
+    assert!(
+        said.stdout.contains("ok: imports\n") && said.stdout.contains("ok: GPU check not run: "),
+        "{}",
+        said.stdout
+    );
+    let said = sandbox.run(&[&with[..], &["--json", "--junit", "report.xml"]].concat()).assert_code(0);
+    let document: Value = serde_json::from_str(&said.stdout).unwrap();
+    let input = &document["inputs"][0];
+    assert_eq!((&input["import"]["ok"], &input["gpu-check"]["status"]), (&Value::Bool(true), &"not-run".into()));
+    let why = input["gpu-check"]["why"].as_str().unwrap();
+    let report = fs_err::read_to_string(sandbox.work().join("report.xml")).unwrap();
+    assert!(report.contains("skipped=\"1\"") && report.contains("<skipped message=\""), "{report}");
+    assert!(why.contains("GPU"), "{why}");
+    // What a profile expects is judged in the place of the recipe's own targets.
+    let said = sandbox.run(&[&with[..], &["--profile", "prod"]].concat()).assert_code(14);
+    assert!(said.stderr.contains("missing_arch") && said.stderr.contains("9.0"), "{}", said.stderr);
+    let said = sandbox.run(&[&with[..], &["--profile", "prd"]].concat()).assert_code(2);
+    assert!(said.stderr.contains("did you mean `prod`?"), "{}", said.stderr);
+}
+
+#[test]
+fn an_empty_file_beside_a_full_one_fails_when_strict() {
+    let sandbox = Sandbox::new();
+    let library = |images: &[&[&str]]| {
+        let path = sandbox.work().join("made.so");
+        fs_err::read(Library { fatbins: images, ..Library::default() }.write(&path)).unwrap()
+    };
+    let (full, empty) = (library(&[&["sm_90"]]), library(&[]));
+    wheel(&sandbox.work().join("p-1-cp311-cp311-linux_x86_64.whl"), &[("p/_a.so", &full), ("p/_b.so", &empty)]);
+    for wanted in [["--expect", "9.0"], ["--runs-on", "H100"]] {
+        let args = [&["verify", "p-1-cp311-cp311-linux_x86_64.whl"][..], &wanted].concat();
+        let said = sandbox.run(&args).assert_code(0);
+        assert!(said.stderr.contains("_b.so holds no device code"), "{}", said.stderr);
+        let said = sandbox.run(&[&args[..], &["--strict"]].concat()).assert_code(14);
+        assert!(said.stderr.contains("error[cuwright::verify::no_device_code]"), "{}", said.stderr);
+    }
+}

@@ -19,6 +19,10 @@ const SYMBOL: usize = 24;
 const FUNCTION: u8 = 2;
 const OTHER_KERNEL: u8 = 0x10;
 
+const SHARED: &[u8] = b".nv.shared.";
+const CONSTANT: &[u8] = b".nv.constant0.";
+const LOCAL: &[u8] = b".nv.local.";
+
 const FRAME_SIZE: u8 = 0x11;
 const MIN_STACK_SIZE: u8 = 0x12;
 const MAX_STACK_SIZE: u8 = 0x23;
@@ -37,12 +41,12 @@ pub(super) struct Tables<'a> {
     pub(super) limit: u64,
 }
 
-/// Sizes of the sections that belong to one function, by its name.
-#[derive(Default)]
+/// Sizes of the sections that belong to one function.
+#[derive(Clone, Copy, Default)]
 struct Sizes {
-    shared: HashMap<Vec<u8>, u64>,
-    constant: HashMap<Vec<u8>, u64>,
-    local: HashMap<Vec<u8>, u64>,
+    shared: Option<u64>,
+    constant: Option<u64>,
+    local: Option<u64>,
 }
 
 /// What `.nv.info` says of one symbol.
@@ -65,9 +69,10 @@ pub(super) fn read(source: &mut Source, out: &mut Collector, tables: &Tables<'_>
         damaged(out, "the symbol table links to no string table");
         return Ok(());
     };
-    let mut names = Names::new(tables.bytes(source, out, tables.elf.bytes_of(linked), linked.size)?);
+    let names = Names::new(tables.bytes(source, out, tables.elf.bytes_of(linked), linked.size)?);
     let symbols = tables.bytes(source, out, tables.elf.bytes_of(symbols), symbols.size)?;
-    let sizes = tables.sizes(source, out)?;
+    let section_names = Names::new(tables.bytes(source, out, Some(tables.names), 0)?);
+    let sizes = tables.sizes(&section_names, out);
     let infos = tables.infos(source, out)?;
     let keeps_reserved = cubin.arch.number >= FIRST_WITH_RESERVED && !cubin.relocatable;
     for (index, symbol) in (0..).zip(symbols.chunks_exact(SYMBOL)) {
@@ -80,15 +85,16 @@ pub(super) fn read(source: &mut Source, out: &mut Collector, tables: &Tables<'_>
             continue;
         };
         let info = infos.get(&index).copied().unwrap_or_default();
-        let shared = sizes.shared.get(name).copied().unwrap_or(0);
+        let sizes = sizes.get(name).copied().unwrap_or_default();
+        let shared = sizes.shared.unwrap_or(0);
         let function = Function {
             name: String::from_utf8_lossy(name).into_owned(),
             registers: info.registers,
             stack: info.min_stack.or(info.max_stack).or(info.frame).unwrap_or(0),
             shared,
             shared_reserved: if keeps_reserved && shared >= RESERVED { RESERVED } else { 0 },
-            constant: sizes.constant.get(name).copied().unwrap_or(0),
-            local: sizes.local.get(name).copied().unwrap_or(0),
+            constant: sizes.constant.unwrap_or(0),
+            local: sizes.local.unwrap_or(0),
             code_size: u64_at(symbol, 16),
         };
         if other & OTHER_KERNEL != 0 {
@@ -123,30 +129,31 @@ impl Tables<'_> {
         }
     }
 
-    fn sizes(&self, source: &mut Source, out: &mut Collector) -> io::Result<Sizes> {
-        let mut names = Names::new(self.bytes(source, out, Some(self.names), 0)?);
-        let mut sizes = Sizes::default();
+    /// By the function's name.
+    fn sizes<'n>(&self, names: &'n Names, out: &mut Collector) -> HashMap<&'n [u8], Sizes> {
+        let mut sizes: HashMap<&[u8], Sizes> = HashMap::new();
         let mut unread = false;
         for section in self.sections.iter().filter(|section| section.kind != elf::NULL) {
-            let Some(name) = names.get(section.name) else {
+            let slot = |prefix: &&[u8]| names.begins(section.name, prefix);
+            let Some(prefix) = [SHARED, CONSTANT, LOCAL].into_iter().find(slot) else {
+                continue;
+            };
+            let Some(function) = names.get(section.name).and_then(|name| name.strip_prefix(prefix)) else {
                 unread = true;
                 continue;
             };
-            let groups = [
-                (&b".nv.shared."[..], &mut sizes.shared),
-                (&b".nv.constant0."[..], &mut sizes.constant),
-                (&b".nv.local."[..], &mut sizes.local),
-            ];
-            for (prefix, group) in groups {
-                if let Some(function) = name.strip_prefix(prefix) {
-                    group.entry(function.to_vec()).or_insert(section.size);
-                }
-            }
+            let sizes = sizes.entry(function).or_default();
+            let slot = match prefix {
+                SHARED => &mut sizes.shared,
+                CONSTANT => &mut sizes.constant,
+                _ => &mut sizes.local,
+            };
+            slot.get_or_insert(section.size);
         }
         if unread {
             out.report(0, Problem::CubinTable { reason: "a section's name cannot be read" });
         }
-        Ok(sizes)
+        sizes
     }
 
     fn infos(&self, source: &mut Source, out: &mut Collector) -> io::Result<HashMap<u32, Info>> {

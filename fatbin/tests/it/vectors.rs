@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fatbin::{Contents, Cubin, Entry, Extractor, Function, Kind, Limits, Listing};
+use fatbin::{Contents, Cubin, Entry, Extractor, Function, Kind, Limits, Listing, Options};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -246,4 +246,24 @@ fn the_copy_of_compat_equals_the_cubins_own() {
         let image = extractor.bytes(entry).expect("whole");
         assert!(image.windows(copy.len()).any(|bytes| bytes == copy));
     }
+}
+
+/// A cubin in a zstd frame is read in parts; taken out and read as a file of its own, it must say the same.
+#[test]
+fn reading_in_parts_equals_reading_the_whole() {
+    let mut compared = 0;
+    for name in expected().keys() {
+        let bytes = vector(name);
+        let Ok(listing) = fatbin::list(&bytes, &Options::default()) else { continue };
+        for entry in listing.entries.iter().filter(|entry| entry.kind == Kind::Elf) {
+            let mut extractor = Extractor::new(&bytes, Limits::default());
+            let whole = extractor.bytes(entry).expect("vectors are sound");
+            let bare = list(&whole);
+            let of_whole = Extractor::new(&whole, Limits::default()).inspect(&bare.entries[0]).expect("a cubin");
+            let in_parts = extractor.inspect(entry).expect("vectors are sound");
+            assert_eq!(in_parts.contents, of_whole.contents, "{name}");
+            compared += usize::from(entry.compression == fatbin::Compression::Zstd);
+        }
+    }
+    assert!(compared >= 3, "only {compared} in zstd frames");
 }

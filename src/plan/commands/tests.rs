@@ -102,7 +102,8 @@ fn every_built_in_recipe_has_a_plan_for_its_own_archs() {
             recipe::resolve::resolve(document, recipe::parse::parse(document).unwrap(), |_| Err(String::new()))
                 .unwrap();
         let set = recipe.targets.arch.join(";").parse().unwrap();
-        crate::preflight::check(&recipe, &toolchain, &set).unwrap_or_else(|why| panic!("{}: {why:#?}", recipe.name));
+        let report = crate::preflight::check(&recipe, &toolchain, &set, &crate::preflight::Site::default());
+        assert!(report.problems.is_empty(), "{}: {:#?}", recipe.name, report.problems);
         let environment = environment(&recipe, &toolchain, &set, 4, &nowhere(), false)
             .unwrap_or_else(|why| panic!("{}: {why:#?}", recipe.name));
         let root = Utf8Path::new("/b");

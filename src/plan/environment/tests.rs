@@ -51,3 +51,18 @@ fn our_tools_come_first_on_the_path_and_nothing_comes_twice() {
     let composed = compose(&recipe::sample(), &[("PATH", "/usr/bin:/c/toolchain/bin::/bin")]).unwrap();
     assert_eq!(composed.variables["PATH"], "/c/toolchain/bin:/c/toolchain/cuda/bin:/usr/bin:/bin");
 }
+
+#[test]
+fn flags_of_the_compiler_reach_every_call_of_it_and_the_key() {
+    let mut toolchain = toolchain::sample();
+    toolchain.host.flags = vec!["-m64".into(), "-B/x y".into()];
+    toolchain.overlay = Some("/c/overlay/site".into());
+    toolchain.environment = None;
+    let env = Env::of("/w", [("CXXFLAGS", "-O1"), ("PYTHONPATH", "/mine")]);
+    let archs = "9.0".parse().unwrap();
+    let composed = environment(&recipe::sample(), &toolchain, &archs, 4, &env, false).unwrap();
+    assert_eq!(composed.keyed["CXXFLAGS"], "-m64 '-B/x y' -O1");
+    assert_eq!(composed.keyed["NVCC_PREPEND_FLAGS"], "-Xcompiler=-m64 -Xcompiler=\"-B/x y\"");
+    assert_eq!(composed.variables["CUDAHOSTCXX"], "/usr/bin/g++");
+    assert_eq!(composed.variables["PYTHONPATH"], "/c/overlay/site:/mine");
+}

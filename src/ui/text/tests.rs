@@ -41,6 +41,7 @@ fn summary(unit: &str, restored: bool) -> Summary {
         effective: "9.0".into(),
         files: vec![file],
         import_output: vec!["x imports".into()],
+        gpu_check: None,
         cuda: "13.0.88".into(),
         torch: "2.11.0+cu130".into(),
         python: "cp311".into(),

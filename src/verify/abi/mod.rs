@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
-pub use crate::domain::symbol::demangle;
-use crate::domain::symbol::{is_torch, is_torch_c};
 use self::linkage::Linkage;
 use self::places::Places;
 use self::symbols::{Linked, Resolved, is_python};
 use super::outcome::Finding;
+pub use crate::domain::symbol::demangle;
+use crate::domain::symbol::{is_torch, is_torch_c};
 use crate::domain::toolchain::Torch;
 
 /// What a file is linked with and asks for.

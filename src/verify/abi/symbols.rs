@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::domain::symbol::{demangle, is_torch, needle, stem};
 use super::linkage::{self, Linkage};
 use super::places::Closure;
+use crate::domain::symbol::{demangle, is_torch, needle, stem};
 
 /// One file and what it reaches.
 #[derive(Debug)]

@@ -1,7 +1,10 @@
 //! A folder of its own for every test, and the real `cuwright` in it with an environment that nothing leaks into.
 
 pub mod artifact;
+pub mod kits;
 pub mod real;
+#[path = "../../../src/sys/test_server.rs"]
+pub mod server;
 
 use std::process::{Command, Output};
 
