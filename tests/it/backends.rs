@@ -33,7 +33,9 @@ fn a_project_of_caffes_age_is_built_verified_packed_and_restored() {
     let archive = first["wheel"].as_str().unwrap();
     assert_eq!(entries(archive), ["bin/axpy", "include/axpy.h", "lib/libaxpy.so"]);
     // What was made stands on its own.
-    let judged = sandbox.run(&["verify", archive, "--expect", "8.6 9.0+PTX", "--strict"]).assert_code(0);
+    let recipe = tree.join("cuwright.toml");
+    let judged = ["verify", archive, "--recipe", recipe.as_str(), "--expect", "8.6 9.0+PTX", "--strict"];
+    let judged = sandbox.run(&judged).assert_code(0);
     assert!(judged.stdout.contains("lib/libaxpy.so"), "{}", judged.stdout);
     sandbox.run(&["verify", archive, "--expect", "7.5"]).assert_code(14);
     assert!(sandbox.run(&["inspect", archive, "--kernels"]).assert_code(0).stdout.contains("axpy_kernel"));
