@@ -44,7 +44,7 @@
 //!   nothing but a person ever reads them. Libraries (`fatbin`, `cache`) have typed errors.
 //! * `plan` on a machine without the toolchain says what would be provisioned and installs nothing; the key is known
 //!   once the toolchain is.
-//! * Recipes gained `build.pass-env` and `verify.requires`; `git` and `url` sources are not there yet.
+//! * Recipes gained `build.pass-env`, `build.archs-for` and `verify.requires`; `url` sources are not there yet.
 
 pub mod build;
 pub mod cli;

@@ -3,7 +3,9 @@
 //! ```text
 //! build-v1/<key>/
 //!     src/     copy of the source tree, patches applied
-//!     dist/    where setup.py puts the wheel
+//!     work/    what lies between sources and results: CMake's binary folder, Bazel's output root
+//!     stage/   what CMake installs, what Bazel made
+//!     dist/    the artifact
 //! logs-v1/<name>-<key, 12 digits>.log
 //! ```
 //!
@@ -16,6 +18,7 @@ use std::time::{Duration, SystemTime};
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 
+use crate::plan::Places;
 use crate::sys::{files, processes};
 
 /// All build folders, below the cache root.
@@ -28,7 +31,11 @@ pub struct BuildFolder {
     pub root: Utf8PathBuf,
     /// Copy of the source tree.
     pub source: Utf8PathBuf,
-    /// Where the wheel appears.
+    /// Files in between.
+    pub work: Utf8PathBuf,
+    /// Where a tree of files is put together.
+    pub stage: Utf8PathBuf,
+    /// Where the artifact appears.
     pub dist: Utf8PathBuf,
     /// Log of the build system's output.
     pub log: Utf8PathBuf,
@@ -40,7 +47,8 @@ impl BuildFolder {
         let root = cache_root.join(BUCKET).join(key);
         let short = key.get(..12).unwrap_or(key);
         let log = cache_root.join("logs-v1").join(format!("{name}-{short}.log"));
-        Self { source: root.join("src"), dist: root.join("dist"), root, log }
+        let [source, work, stage, dist] = ["src", "work", "stage", "dist"].map(|name| root.join(name));
+        Self { root, source, work, stage, dist, log }
     }
 
     /// Makes an empty folder, after removing a leftover and the processes that still work in it.
@@ -48,10 +56,13 @@ impl BuildFolder {
     pub fn create(&self) -> io::Result<usize> {
         let stopped = if self.root.exists() { processes::kill_working_in(&self.root) } else { 0 };
         files::remove_tree(&self.root)?;
-        fs::create_dir_all(&self.dist)?;
+        for folder in [&self.work, &self.stage, &self.dist] {
+            fs::create_dir_all(folder)?;
+        }
         if let Some(folder) = self.log.parent() {
             fs::create_dir_all(folder)?;
         }
+        files::remove_file(&self.log)?;
         Ok(stopped)
     }
 
@@ -60,29 +71,9 @@ impl BuildFolder {
         files::remove_tree(&self.root)
     }
 
-    /// The one wheel in `dist`.
-    ///
-    /// # Errors
-    /// No wheel or several: what is wrong, and what was found.
-    pub fn wheel(&self) -> Result<Utf8PathBuf, (String, String)> {
-        let entries = self.dist.read_dir_utf8().map(|entries| entries.filter_map(Result::ok).collect::<Vec<_>>());
-        let mut wheels: Vec<Utf8PathBuf> = entries
-            .unwrap_or_default()
-            .into_iter()
-            .map(camino::Utf8DirEntry::into_path)
-            .filter(|path| path.extension() == Some("whl") && path.is_file())
-            .collect();
-        wheels.sort();
-        if let [wheel] = wheels.as_slice() {
-            return Ok(wheel.clone());
-        }
-        if wheels.is_empty() {
-            let why = format!("there is no `*.whl` in {}, where it was told to put one", self.dist);
-            return Err(("setup.py ended well but left no wheel".to_owned(), why));
-        }
-        let names: Vec<&str> = wheels.iter().filter_map(|wheel| wheel.file_name()).collect();
-        let message = format!("setup.py left {} wheels where one is expected", names.len());
-        Err((message, names.join(", ")))
+    /// As the plan wants it.
+    pub fn places(&self) -> Places<'_> {
+        Places { source: &self.source, work: &self.work, stage: &self.stage, dist: &self.dist }
     }
 }
 
@@ -114,18 +105,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_wheel_is_the_wheel_and_anything_else_is_told() {
+    fn leftovers_are_found_by_their_key() {
         let temporary = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(temporary.path()).unwrap();
         let folder = BuildFolder::of(root, "x", &"a".repeat(64));
-        let message = || folder.wheel().map(|wheel| wheel.file_name().unwrap().to_owned()).map_err(|(what, _)| what);
-        assert_eq!(message(), Err("setup.py ended well but left no wheel".to_owned()));
+        assert_eq!(leftovers(root, SystemTime::UNIX_EPOCH), []);
         folder.create().unwrap();
-        fs::create_dir(folder.dist.join("folder.whl")).unwrap();
-        fs::write(folder.dist.join("a.whl"), "").unwrap();
-        assert_eq!(message(), Ok("a.whl".to_owned()));
-        fs::write(folder.dist.join("b.whl"), "").unwrap();
-        assert_eq!(message(), Err("setup.py left 2 wheels where one is expected".to_owned()));
         let left = leftovers(root, SystemTime::UNIX_EPOCH);
         assert_eq!((left.len(), left[0].age, &left[0].path), (1, Duration::ZERO, &folder.root));
     }

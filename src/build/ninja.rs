@@ -46,7 +46,7 @@ fn is_source(word: &str) -> bool {
 /// Whether a command line runs nvcc.
 pub fn runs_nvcc(line: &str) -> bool {
     line.split([' ', '/', '\'', '"']).take(64).any(|word| word == "nvcc")
-        && (line.contains("-gencode") || line.contains("-arch"))
+        && ["-gencode", "-arch", "--generate-code", "--gpu-architecture"].iter().any(|flag| line.contains(flag))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ const LINE_LIMIT: usize = 1 << 18;
 /// How long a group may take to end after a polite signal.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Runs `spec`, all of whose processes work below `folder`, with both streams into `log`, telling `tell` about every
+/// Runs `spec`, all of whose processes work below `folder`, with both streams added to `log`, telling `tell` about every
 /// line and every second.
 pub fn run(
     spec: &CommandSpec,
@@ -72,7 +72,7 @@ async fn drive(
     log: &Utf8Path,
     mut tell: impl FnMut(Happening<'_>),
 ) -> Result<(Ending, Duration), RunError> {
-    let mut log = fs_err::File::create(log).map_err(RunError::Log)?;
+    let mut log = fs_err::OpenOptions::new().append(true).create(true).open(log).map_err(RunError::Log)?;
     writeln!(log, "$ {}", spec.command_line()).map_err(RunError::Log)?;
     // Signals first: one that comes while the process starts must not be lost.
     let mut asked = Signals::listen().map_err(RunError::System)?;

@@ -15,7 +15,7 @@ pub struct BuildArgs {
     /// What to build and for which GPUs.
     #[command(flatten)]
     pub choice: Choice,
-    /// Folder for the wheels
+    /// Folder for the artifacts
     #[arg(long, short, value_name = "DIR", default_value = "dist")]
     pub out: Utf8PathBuf,
     /// Build even if the cache holds the artifact, and leave the cache alone
@@ -114,8 +114,8 @@ fn one(flag: &str, values: &[String]) -> Result<Option<String>, Problem> {
 /// What to build, for what, with what.
 #[derive(Debug, Args)]
 pub struct Choice {
-    /// A built-in name (mmcv, torch-linear-assignment, torch-scatter), a recipe file, a folder with `cuwright.toml`, or a
-    /// source tree with `setup.py` [default: the current folder]
+    /// A built-in name (`cuwright recipes` lists them), a recipe file, a folder with `cuwright.toml`, or a source tree
+    /// with `setup.py`, `pyproject.toml`, `CMakeLists.txt` or a Bazel workspace [default: the current folder]
     #[arg(value_name = "RECIPE")]
     pub recipes: Vec<String>,
     /// For which GPUs and with what.

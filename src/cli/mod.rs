@@ -20,8 +20,8 @@ use crate::domain::exit::Exit;
 use crate::ui::Format;
 
 const AFTER: &str = "\
-Start with `cuwright build mmcv --arch 9.0`, or `cuwright build` in a folder with
-a setup.py.
+Start with `cuwright build mmcv --arch 9.0`, or `cuwright build` in a folder with a
+setup.py, a pyproject.toml, a CMakeLists.txt or a Bazel workspace.
 
 Exit codes: 0 ok, 1 bug, 2 usage, 10 recipe, 11 no target, 12 toolchain or
 preflight, 13 build, 14 verify, 15 cache, 130 interrupted.";
@@ -76,10 +76,12 @@ impl Global {
 /// Every command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Build and verify wheels
+    /// Build and verify wheels and libraries
     Build(build::BuildArgs),
     /// Show what `build` would do, without installing or building anything
     Plan(build::PlanArgs),
+    /// List the built-in recipes, and how far each was tried
+    Recipes,
     /// The GPUs of this machine, and how each is known
     Detect(detect::DetectArgs),
     /// One page about this machine: what is here for building, and what is in the way
@@ -111,6 +113,7 @@ impl Command {
         match self {
             Self::Build(_) => "build",
             Self::Plan(_) => "plan",
+            Self::Recipes => "recipes",
             Self::Detect(_) => "detect",
             Self::Doctor(_) => "doctor",
             Self::Arch(_) => "arch",

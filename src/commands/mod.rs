@@ -8,6 +8,7 @@ mod doctor;
 mod env;
 mod explain;
 mod inspect;
+mod recipes;
 mod tables;
 mod toolchain;
 mod verify;
@@ -133,6 +134,7 @@ fn dispatch(command: &Command, world: &World<'_>) -> Result<Exit, Problems> {
         Command::Verify(args) => verify::verify(args, world),
         Command::Explain(args) => explain::run(args, world),
         Command::Toolchain(args) => toolchain::run(args, world),
+        Command::Recipes => recipes::run(world),
         Command::Cache(args) => cache::run(args, world),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -5,6 +5,7 @@
 //! | key version | a change of this table or of how a build is made |
 //! | package, recipe's build and verify parts | they decide what is built and what passes |
 //! | source tree digest, patches | the code |
+//! | build system, what it is told, whose arch variables it gets | they decide what is compiled, and how |
 //! | arch set in canonical form | the same set has one key, however it was spelled |
 //! | nvcc's full version | another compiler, another code |
 //! | torch's full version, its CUDA, its C++ ABI | extensions link against torch's C++ symbols |
@@ -22,10 +23,10 @@ use serde_json::Value;
 
 use crate::domain::arch::ArchSet;
 use crate::domain::toolchain::{HostFamily, Toolchain};
-use crate::recipe::{Patch, Recipe, ToolchainNeeds, Verify};
+use crate::recipe::{Build, Patch, Recipe, ToolchainNeeds, Verify};
 
 /// Raised whenever equal inputs may give another artifact than before.
-pub const KEY_VERSION: u32 = 1;
+pub const KEY_VERSION: u32 = 2;
 
 /// Everything an artifact depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,6 +44,8 @@ pub struct KeyInputs {
     pub patches: Vec<String>,
     /// Build backend.
     pub backend: String,
+    /// What it is told beside variables, and by which names it gets the archs.
+    pub options: Value,
     /// Requirements of the build, as the recipe names them.
     pub build_requires: Vec<String>,
     /// Digest of the recipe's verify part.
@@ -88,7 +91,8 @@ pub fn inputs(
         version: recipe.version.clone(),
         source: source.to_owned(),
         patches: recipe.patches.iter().map(patch).collect(),
-        backend: "setup.py".to_owned(),
+        backend: recipe.build.backend.name().to_owned(),
+        options: options(&recipe.build),
         build_requires: build_requires.clone(),
         verify: verify(&recipe.verify),
         archs: archs.to_string(),
@@ -109,6 +113,11 @@ impl KeyInputs {
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
+}
+
+fn options(build: &Build) -> Value {
+    let Build { folder, archs, cmake, bazel, .. } = build;
+    serde_json::json!({ "folder": folder, "archs": archs, "cmake": cmake, "bazel": bazel })
 }
 
 fn patch(patch: &Patch) -> String {

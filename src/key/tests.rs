@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::domain::toolchain::{self, HostFamily};
-use crate::recipe;
+use crate::recipe::{self, Backend};
 
 fn key(change: impl FnOnce(&mut Recipe, &mut Toolchain)) -> String {
     let (mut recipe, mut toolchain) = (recipe::sample(), toolchain::sample());
@@ -24,6 +24,11 @@ fn every_input_changes_the_key() {
         key(|r, _| r.version = Some("2".into())),
         key(|r, _| r.patches.push(Patch { name: "p".into(), text: "t".into() })),
         key(|r, _| r.toolchain.build_requires.push("numpy".into())),
+        key(|r, _| r.build.backend = Backend::Cmake),
+        key(|r, _| r.build.folder = "python".into()),
+        key(|r, _| r.build.archs.consumers.clear()),
+        key(|r, _| r.build.cmake.targets.push("all".into())),
+        key(|r, _| r.build.bazel.flags.push("--config=cuda".into())),
         key(|r, _| r.verify.check = Some("pass".into())),
         key(|_, t| t.toolkit.nvcc.build = Some(89)),
         key(|_, t| t.torch.version = "2.11.1+cu130".into()),
@@ -55,6 +60,7 @@ fn places_and_origins_do_not_change_the_key() {
         t.environment = None;
     });
     assert_eq!(moved, base);
+    assert_eq!(key(|r, _| r.build.bazel.disk_cache = Some("/own".into())), base);
 }
 
 #[test]
@@ -69,5 +75,5 @@ fn every_spelling_of_an_arch_set_has_one_key() {
 #[test]
 fn the_form_of_the_key_is_pinned() {
     // If this changes, raise KEY_VERSION: artifacts of older versions would otherwise be taken for these.
-    assert_eq!((KEY_VERSION, key(|_, _| {}).get(..16).unwrap()), (1, "b377210e1a0a48f9"));
+    assert_eq!((KEY_VERSION, key(|_, _| {}).get(..16).unwrap()), (2, "33743ee0cccb6d39"));
 }

@@ -1,4 +1,4 @@
-//! One unit from its key to the verified wheel: restore, or build, verify and store.
+//! One unit from its key to the verified artifact: restore, or build, verify and store.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::artifact::{Artifacts, Cached};
 use super::budget::Seat;
 use super::launch::{self, Launcher, Placed};
+use super::made::{self, Made};
 use super::prepare::Prepared;
-use super::watch::{self, Watcher};
-use super::{Context, Request, explain, verify};
+use super::watch::{self, Stop, Watcher};
+use super::{Context, Request, verify};
 use crate::build::folder::{self, BuildFolder};
-use crate::build::run::{self, Ending, RunError};
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::plan;
-use crate::report::{EffectiveSources, Event, Stage, Summary};
+use crate::report::{EffectiveSources, Stage, Summary};
 use crate::sys::signals::{self, Deferred};
-use crate::sys::{clock, files};
+use crate::sys::{clock, files, process};
 use crate::verify::import::Checker;
 
 /// How long a rejected wheel or what a killed build left is kept for a look.
 const KEPT: Duration = Duration::from_hours(24);
 
-/// Restores or builds a prepared unit and puts its wheel into `out`.
+/// Restores or builds a prepared unit and puts its artifact into `out`.
 ///
 /// # Errors
 /// A failed build or verification; an output folder that cannot be written.
@@ -45,7 +45,7 @@ pub fn unit(
     let _held = artifacts.lock(context, name, &unit.key);
     let folder = BuildFolder::of(context.cache_root, name, unit.key.as_str());
     if signals::caught() {
-        return Err(interrupted(&folder).into());
+        return Err(watch::interrupted(&folder).into());
     }
     // Another builder may have finished this key while we waited.
     if let Some(restored) = restore(context, unit, &artifacts, out, no_cache)? {
@@ -64,24 +64,27 @@ pub fn unit(
         // Nothing half-made stays behind; the log tells how far it was.
         let _ = folder.remove();
     })?;
-    context.stage(name, Stage::Verify, format!("device code and import of {}", file_name(&built.wheel)));
+    let artifact = built.made.file();
+    let looked_at = if imports(unit) { "device code and import" } else { "device code" };
+    context.stage(name, Stage::Verify, format!("{looked_at} of {}", file_name(artifact)));
     let checker = || built.checker.map_or_else(|| start_checker(context, unit, &folder.root), Ok);
     let verified =
-        verify::wheel(context, &unit.recipe, &unit.archs, &unit.toolchain, checker, &built.wheel, &folder.root);
+        verify::artifact(context, &unit.recipe, &unit.archs, &unit.toolchain, checker, &built.made, &folder.root);
     if signals::caught() {
         let _ = folder.remove();
-        return Err(interrupted(&folder).into());
+        return Err(watch::interrupted(&folder).into());
     }
     let verified = verified.map_err(|problems| keep_failed(&problems, &folder))?;
     let mut summary = Summary {
         unit: name.to_owned(),
         package: name.to_owned(),
-        version: unit.recipe.version.clone().or_else(|| version_of(&built.wheel)),
+        version: unit.recipe.version.clone().or_else(|| built.made.version()),
         key: unit.key.to_string(),
         restored: false,
         wheel: String::new(),
-        wheel_bytes: fs_err::metadata(&built.wheel).map(|meta| meta.len()).unwrap_or_default(),
-        wheel_sha256: files::sha256_file(&built.wheel).map_err(|error| not_written(&built.wheel, &error))?,
+        kind: built.made.kind(),
+        wheel_bytes: fs_err::metadata(artifact).map(|meta| meta.len()).unwrap_or_default(),
+        wheel_sha256: files::sha256_file(artifact).map_err(|error| not_written(artifact, &error))?,
         requested: unit.archs.to_string(),
         effective: built.effective.to_string(),
         effective_sources: built.sources,
@@ -95,11 +98,11 @@ pub fn unit(
         build_seconds: built.seconds,
     };
     if !no_cache {
-        artifacts.put(context, &unit.key, &built.wheel, unit.inputs.to_json(), &summary);
+        artifacts.put(context, &unit.key, artifact, unit.inputs.to_json(), &summary);
     }
     // What was built and verified is worth naming even where it cannot be put where it should go.
-    let kept = |problem: Problem| problem.why(format!("the verified wheel is {}", built.wheel));
-    summary.wheel = deliver(context, name, &built.wheel, out).map_err(kept)?.into_string();
+    let kept = |problem: Problem| problem.why(format!("the verified artifact is {artifact}"));
+    summary.wheel = deliver(context, name, artifact, out).map_err(kept)?.into_string();
     if let Err(error) = folder.remove() {
         context.warn(name, format!("the build folder stays behind: {error}"));
     }
@@ -140,7 +143,7 @@ fn check_out(out: &Utf8Path) -> Result<(), Problem> {
 
 fn deliver(context: &Context<'_>, unit: &str, wheel: &Utf8Path, out: &Utf8Path) -> Result<Utf8PathBuf, Problem> {
     let to = out.join(file_name(wheel));
-    // The arch set is not part of a wheel's file name, so another build of the same package has the same one.
+    // The arch set is not part of an artifact's file name, so another build of the same package has the same one.
     let digest = |path: &Utf8Path| files::sha256_file(path).ok();
     if to.exists() && digest(&to) != digest(wheel) {
         context.warn(unit, format!("{to} held another build and is replaced; that one can be restored from the cache"));
@@ -165,28 +168,17 @@ fn no_folder(folder: &BuildFolder, error: &std::io::Error) -> Problem {
     .help("free some space or check the permissions of the cache folder; `--cache-dir DIR` chooses another")
 }
 
-fn interrupted(folder: &BuildFolder) -> Problem {
-    Problem::new("cuwright::build::interrupted", Exit::Interrupted, "the build was interrupted")
-        .why(format!("everything it had started was stopped; the log is {}", folder.log))
-        .help("run the same command again")
-}
-
-/// The version in a wheel's file name, `name-version-…`.
-fn version_of(wheel: &Utf8Path) -> Option<String> {
-    file_name(wheel).split('-').nth(1).map(str::to_owned)
-}
-
 fn file_name(path: &Utf8Path) -> &str {
     path.file_name().unwrap_or_default()
 }
 
-/// The wheel that failed stays where it is, for `inspect`.
+/// The artifact that failed stays where it is, for `inspect`.
 fn keep_failed(problems: &Problems, folder: &BuildFolder) -> Problems {
-    problems.clone().also(&format!("the rejected wheel is in {}, the log is {}", folder.dist, folder.log))
+    problems.clone().also(&format!("the rejected artifact is in {}, the log is {}", folder.dist, folder.log))
 }
 
 struct Built {
-    wheel: Utf8PathBuf,
+    made: Made,
     effective: ArchSet,
     sources: Vec<EffectiveSources>,
     ran_again: Vec<String>,
@@ -195,7 +187,8 @@ struct Built {
 }
 
 fn start_checker(context: &Context<'_>, unit: &Prepared, within: &Utf8Path) -> Result<Checker, Problem> {
-    Checker::start(&unit.toolchain.python.executable, plan::of_import(&unit.toolchain, context.env), Some(within))
+    let (python, env) = (&unit.toolchain.python.executable, plan::of_import(&unit.toolchain, context.env));
+    Checker::start(python, env, Some(within), unit.recipe.name != "torch")
 }
 
 fn compile(
@@ -214,6 +207,9 @@ fn compile(
     }
     unit.source.copy_to(&folder.source)?;
     unit.apply_patches(context, &folder.source)?;
+    if signals::caught() {
+        return Err(watch::interrupted(folder).into());
+    }
     let placed = launcher.place(context, unit, &folder.root, &folder.source);
     let each = plan::jobs::memory(&unit.recipe, context.env);
     // One limit holds for all units of a run: the coordinator's, call by call, else this one, unit by unit.
@@ -221,68 +217,51 @@ fn compile(
         Some(_) => Some(seat.pass(unit.jobs.count, each)),
         None => seat.take(unit.jobs.count, each),
     };
-    let jobs = jobs.ok_or_else(|| interrupted(folder))?;
+    let jobs = jobs.ok_or_else(|| watch::interrupted(folder))?;
     let environment = unit.environment.with_jobs(jobs);
-    let spec = plan::setup_py(&unit.toolchain, &environment, &folder.source, &folder.dist);
-    let spec = placed.as_ref().map_or_else(|| spec.clone(), |placed| placed.wrap(&spec));
+    let commands = plan::commands(&unit.recipe, &unit.toolchain, &environment, jobs, folder.places(), context.env);
     let shared = if placed.is_none() && jobs < unit.jobs.count { format!("{jobs} of ") } else { String::new() };
     context.stage(name, Stage::Build, format!("{shared}{}; log {}", unit.jobs.why, folder.log));
     let status = || placed.as_ref().map(Placed::status);
-    let mut watcher = Watcher::new(context, name, &folder.root, &status);
+    let mut watcher = Watcher::new(context, unit, folder, &status);
     // Importing torch takes seconds. At a low priority it fits into what the compilers leave.
-    let checker = start_checker(context, unit, &folder.root).ok();
-    let ran = run::run(&spec, &folder.root, &folder.log, |happening| watcher.see(&happening));
+    let checker = imports(unit).then(|| start_checker(context, unit, &folder.root).ok()).flatten();
+    let ended = commands.steps.iter().try_for_each(|step| {
+        let command = placed.as_ref().map_or_else(|| step.command.clone(), |placed| placed.wrap(&step.command));
+        watcher.run(step.name, &command)
+    });
     seat.leave();
-    let seen = watcher.seen();
+    if let Some(last) = &commands.last {
+        // A signal has stopped everything in the folder already, and what has ended cannot be ended again.
+        let _ = process::capture(&last.command, LAST);
+    }
+    let (seen, serial, elapsed) = watcher.seen();
     let timeline = placed.map(|placed| placed.finish(context, name)).unwrap_or_default();
     launch::write_timings(context, name, request, &timeline);
-    let (ending, elapsed) = ran.map_err(|error| not_run(&error, &spec.program))?;
-    match ending {
-        Ending::Interrupted => return Err(interrupted(folder).into()),
-        Ending::Exited(status) if !status.success() => {
-            let starved = launch::starved(&timeline, &folder.log, context.env);
-            return Err(starved.unwrap_or_else(|| failed(context, unit, jobs, status, &folder.log)).into());
-        }
-        Ending::Exited(_) => {}
+    ended.map_err(|stop| match stop {
+        Stop::Problem(problem) => *problem,
+        Stop::Failed { step, status } => launch::starved(&timeline, &folder.log, context.env)
+            .unwrap_or_else(|| watch::failed(context, unit, step, jobs, status, &folder.log)),
+    })?;
+    if let Some(loss) = serial.loss(elapsed, jobs) {
+        context.warn(name, made::told(loss, jobs));
     }
     let (asked, sources) = launch::effective(&timeline);
     let effective = if asked.is_empty() { seen.effective.clone() } else { asked };
     if let Some(warning) = watch::other_archs(&unit.archs, &sources, &seen) {
         context.warn(name, warning);
     }
-    let wheel = folder.wheel().map_err(|(message, why)| {
-        Problem::new("cuwright::build::no_wheel", Exit::Build, message)
-            .why(why)
-            .why(format!("the log is {}", folder.log))
-            .help("run the project's own `setup.py bdist_wheel` and see what it writes to `--dist-dir`")
-    })?;
+    let made = made::collect(unit, folder, &commands)?;
     let ran_again = launch::ran_again(&timeline);
-    Ok(Built { wheel, effective, sources, ran_again, seconds: elapsed.as_secs(), checker })
+    Ok(Built { made, effective, sources, ran_again, seconds: elapsed.as_secs(), checker })
 }
 
-fn not_run(error: &RunError, program: &str) -> Problem {
-    let (why, help) = match error {
-        RunError::Start(error) => (format!("{program}: {error}"), "check that this Python exists and may be run"),
-        RunError::Log(error) => {
-            (error.to_string(), "free some space, or choose another cache folder with `--cache-dir`")
-        }
-        RunError::System(error) => (error.to_string(), "the system refused a pipe, a signal handler or a wait"),
-    };
-    Problem::new("cuwright::build::not_run", Exit::Build, "the build could not be run").why(why).help(help)
-}
+/// How long the end of a build system may take.
+const LAST: Duration = Duration::from_mins(1);
 
-/// What the log says about the failure: told as a value, and as the last words of the run.
-fn failed(
-    context: &Context<'_>,
-    unit: &Prepared,
-    jobs: u32,
-    status: std::process::ExitStatus,
-    log: &Utf8Path,
-) -> Problem {
-    let found = explain::build(unit, jobs, log, context.env);
-    let problem = explain::problem(status, log, found.as_ref());
-    if let Some(diagnosis) = found {
-        (context.tell)(Event::Diagnosis { unit: unit.recipe.name.clone(), diagnosis: Box::new(diagnosis) });
-    }
-    problem
+/// Whether something of the artifact is to be imported.
+fn imports(unit: &Prepared) -> bool {
+    let verify = &unit.recipe.verify;
+    let modules = verify.import.as_ref().map_or(unit.recipe.build.backend.makes_wheel(), |all| !all.is_empty());
+    modules || verify.check.is_some()
 }

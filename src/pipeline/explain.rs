@@ -135,14 +135,14 @@ pub fn build(unit: &Prepared, jobs: u32, log: &Utf8Path, env: &Env) -> Option<Di
     read(fs_err::File::open(log).ok()?, log.as_str(), &facts).ok()
 }
 
-/// The failure of our own build as its last words: the cause where a rule knows it, else the first error as it stands.
-pub fn problem(status: ExitStatus, log: &Utf8Path, found: Option<&Diagnosis>) -> Problem {
+/// The failure of `step` of our own build as its last words: the cause where a rule knows it, else the first error as it stands.
+pub fn problem(step: &str, status: ExitStatus, log: &Utf8Path, found: Option<&Diagnosis>) -> Problem {
     let new = |message: String| Problem::new("cuwright::build::failed", Exit::Build, message);
     let whole = format!("the whole log is {log}");
     if let Some(cause) = found.and_then(|found| found.cause.as_ref()) {
-        return explained(new(format!("setup.py failed ({status}): {}", cause.title)), cause).why(whole);
+        return explained(new(format!("{step} failed ({status}): {}", cause.title)), cause).why(whole);
     }
-    let problem = new(format!("setup.py failed ({status})"));
+    let problem = new(format!("{step} failed ({status})"));
     let shown = found.and_then(|found| {
         let first = found.errors.first().map(|error| match around(log, error.line) {
             Some(excerpt) => format!("where the log first names an error:\n{excerpt}"),

@@ -45,7 +45,7 @@ pub(super) fn run(
     if let Some(device) = place.device {
         env.insert(env_vars::CUDA_VISIBLE_DEVICES.to_owned(), device);
     }
-    let checker = Checker::start(setting.python, env, setting.within)?;
+    let checker = Checker::start(setting.python, env, setting.within, true)?;
     import::run_on_gpu(checker, setting.site, setting.modules, check, &place.name).map(Some)
 }
 

@@ -213,7 +213,7 @@ impl Judge<'_> {
         let (mut found, mut findings) = (Vec::new(), Vec::new());
         for file in &opened.files {
             match found::read(file, &opened.label(file), depth) {
-                Ok(read) => found.push(Found { in_wheel: opened.is_wheel(), ..read }),
+                Ok(read) => found.push(Found { in_wheel: opened.is_artifact(), ..read }),
                 Err(problem) => findings.push(Finding::error(Topic::File, problem)),
             }
         }
@@ -341,10 +341,9 @@ impl Judge<'_> {
     fn import(&self, opened: &Opened, found: &[Found], input: &mut Input) {
         let Some(python) = &self.python else { return };
         let site = import::site_of(opened);
-        let derived = import::modules_of(&site);
-        let modules = if self.verify.import.is_empty() { &derived } else { &self.verify.import };
-        let said = Checker::start(&python.executable, self.env.variables().clone(), None)
-            .and_then(|checker| import::run(checker, &site, modules, self.verify.check.as_deref()));
+        let modules = self.verify.import.clone().unwrap_or_else(|| import::modules_of(&site));
+        let said = Checker::start(&python.executable, self.env.variables().clone(), None, true)
+            .and_then(|checker| import::run(checker, &site, &modules, self.verify.check.as_deref()));
         match said {
             Ok(output) => input.import = Some(Check { ok: true, output }),
             Err(problem) => {
@@ -360,7 +359,7 @@ impl Judge<'_> {
             env: self.env.variables().clone(),
             within: None,
             site: &site,
-            modules,
+            modules: &modules,
         };
         let ran = gpu_check::run(setting, || gpu::detect(self.env)).unwrap_or_else(|problem| {
             let check = GpuCheck::not_run(problem.message());

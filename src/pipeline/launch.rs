@@ -16,11 +16,15 @@ use crate::domain::command::CommandSpec;
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
 use crate::launcher::{Coordinator, Costs, Limits, Placement, Status, Tools, Unit, UnitSpec};
-use crate::recipe::Heavy;
 use crate::recipe::size::ByteSize;
+use crate::recipe::{Backend, Heavy};
 use crate::report::timeline::Timeline;
 use crate::report::{EffectiveSources, Stage, timings};
 use crate::sys::{Env, env_vars as vars, exec, files, machine, process};
+
+/// Variables that CMake takes its launchers from.
+const COMPILER_LAUNCHERS: [&str; 3] =
+    ["CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CUDA_COMPILER_LAUNCHER"];
 
 /// The coordinator of a whole run, started by the first build that needs it.
 #[derive(Debug)]
@@ -39,7 +43,8 @@ impl Launcher {
 
     /// Puts the launcher into a build's folder.
     pub fn place(&self, context: &Context<'_>, unit: &Prepared, root: &Utf8Path, source: &Utf8Path) -> Option<Placed> {
-        if self.off {
+        // Bazel's server starts compilers in sandboxes of its own, and holds its own limit.
+        if self.off || unit.recipe.build.backend == Backend::Bazel {
             return None;
         }
         let placed = self.try_place(context, unit, root, source);
@@ -53,6 +58,7 @@ impl Launcher {
         root: &Utf8Path,
         source: &Utf8Path,
     ) -> Result<Placed, String> {
+        let backend = unit.recipe.build.backend;
         let start = || Coordinator::start(self.limits, context.env).map_err(|error| error.to_string());
         let coordinator = self.coordinator.get_or_init(start).as_ref().map_err(Clone::clone)?;
         let program = exec::own_path().ok_or("the file of cuwright itself is gone")?;
@@ -72,9 +78,14 @@ impl Launcher {
         let shadow = insists_on_cuda_home(unit, source)
             .then(|| placement.shadow(&unit.toolchain.toolkit.home, &program).map_err(|error| error.to_string()))
             .transpose()?;
+        let cmake = match backend {
+            Backend::Cmake => true,
+            Backend::Pyproject => source.join("CMakeLists.txt").exists(),
+            Backend::SetupPy | Backend::Bazel => false,
+        };
         let unit = coordinator.unit(spec).map_err(|error| error.to_string())?;
         let make_reads_it = reads_named_pipes(path);
-        Ok(Placed { placement, shadow, make_reads_it, unit })
+        Ok(Placed { placement, shadow, make_reads_it, cmake, unit })
     }
 }
 
@@ -110,6 +121,8 @@ pub struct Placed {
     placement: Placement,
     shadow: Option<Utf8PathBuf>,
     make_reads_it: bool,
+    /// CMake takes a launcher before the real compilers, which it must recognise.
+    cmake: bool,
     unit: Unit,
 }
 
@@ -124,7 +137,14 @@ impl Placed {
             .args([spec.program.as_str()])
             .args(&spec.args)
             .env(spec.env.clone());
-        for (name, value) in self.placement.variables().into_iter().chain(self.placement.compilers()) {
+        let mut variables = self.placement.variables();
+        if self.cmake {
+            let launcher = self.placement.compiler_launcher();
+            variables.extend(COMPILER_LAUNCHERS.map(|name| (name, launcher.to_string())));
+        } else {
+            variables.extend(self.placement.compilers());
+        }
+        for (name, value) in variables {
             wrapped.env.insert(name.to_owned(), value);
         }
         if let Some(flags) = self.unit.make_flags(&self.placement) {

@@ -9,13 +9,15 @@ use crate::domain::problem::{Problem, Problems};
 use crate::recipe::parse::{Document, parse};
 use crate::recipe::resolve::resolve;
 use crate::recipe::size::ByteSize;
-use crate::recipe::{Recipe, builtin, infer};
+use crate::recipe::{Backend, Recipe, builtin, infer};
 use crate::sys::Env;
 
 /// Name of the recipe file in a folder.
 pub const RECIPE_FILE: &str = "cuwright.toml";
 /// Code of a folder that holds nothing to build.
 pub const NOTHING: &str = "cuwright::recipe::nothing_to_build";
+/// Files that a recipe can be inferred from.
+const STARTS: &str = "setup.py, pyproject.toml, CMakeLists.txt, MODULE.bazel, WORKSPACE";
 /// A recipe is a page of text; anything larger is another kind of file.
 const LARGEST: u64 = 1 << 20;
 /// Patches may carry generated code.
@@ -75,7 +77,6 @@ pub fn load(name: Option<&str>, env: &Env) -> Result<Loaded, Problems> {
 }
 
 fn not_found(name: &str, path: &Utf8Path) -> Problem {
-    let names: Vec<&str> = builtin::ALL.iter().map(|recipe| recipe.name).collect();
     let problem = Problem::new("cuwright::recipe::not_found", Exit::Recipe, format!("there is no recipe `{name}`"))
         .why(format!("no built-in recipe has that name, and there is no file or folder {path}"));
     match builtin::nearest_name(name) {
@@ -85,7 +86,7 @@ fn not_found(name: &str, path: &Utf8Path) -> Problem {
         }
         None => problem,
     }
-    .help(format!("built-in: {}; or name a recipe file, or a folder with {RECIPE_FILE} or setup.py", names.join(", ")))
+    .help(format!("`cuwright recipes` lists the built-in ones; else name a recipe file, or a folder with one of {RECIPE_FILE}, {STARTS}"))
 }
 
 fn from_file(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
@@ -116,16 +117,22 @@ fn in_folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
         folder: real.file_name().unwrap_or_default().to_owned(),
         setup_py: optional("setup.py")?,
         pyproject: optional("pyproject.toml")?,
+        cmake: optional("CMakeLists.txt")?,
+        bazel: Backend::Bazel
+            .files()
+            .iter()
+            .find_map(|&file| optional(file).map(|text| text.map(|text| (file.to_owned(), text))).transpose())
+            .transpose()?,
     };
-    let Some(text) = infer::infer(&sight) else {
+    let Some(infer::Inferred { text, file }) = infer::infer(&sight) else {
         let problem = Problem::new(NOTHING, Exit::Recipe, format!("nothing to build in {path}"))
-            .why(format!("it holds neither {RECIPE_FILE} nor setup.py"))
-            .help(format!("go to the project's folder, or name a recipe: {}", builtin::ALL.map(|r| r.name).join(", ")));
+            .why(format!("it holds none of {RECIPE_FILE}, {STARTS}"))
+            .help("go to the project's folder, or name a recipe: `cuwright recipes` lists the built-in ones");
         return Err(problem.into());
     };
     let document = Document { origin: "inferred recipe", text: &text };
     let recipe = resolve(document, parse(document)?, |_| Err(String::new()))?;
-    let origin = format!("inferred from {}", path.join("setup.py"));
+    let origin = format!("inferred from {}", path.join(file));
     Ok(Loaded { recipe, origin, text, folder: path.to_owned(), inferred: true })
 }
 

@@ -1,4 +1,4 @@
-//! Joins the effects: one unit from recipe to verified wheel.
+//! Joins the effects: one unit from recipe to verified artifact.
 //!
 //! The stages do not know one another; this is where a value of one becomes the input of the next.
 
@@ -13,6 +13,7 @@ mod gpu_check;
 pub mod judge;
 pub mod launch;
 pub mod load;
+pub mod made;
 pub mod plan;
 pub mod prepare;
 mod site;

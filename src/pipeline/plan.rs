@@ -11,7 +11,7 @@ use super::{Context, Request, prepare, source};
 use crate::build::folder::BuildFolder;
 use crate::domain::problem::Problems;
 use crate::domain::toolchain::Considered;
-use crate::plan;
+use crate::plan::{self, Step};
 use crate::provision;
 use crate::recipe::matrix::Axis;
 use crate::report::ErrorMessage;
@@ -32,6 +32,8 @@ pub struct PlanDocument {
     pub pruned: Option<String>,
     /// Where the recipe came from.
     pub recipe: String,
+    /// How far the recipe was tried, where it says so.
+    pub tried: Option<String>,
     /// The recipe's text, where it was inferred.
     pub inferred: Option<String>,
     /// What a build of this cell would be refused for on this machine; without a matrix, that is an error instead.
@@ -57,7 +59,7 @@ pub struct PlanDocument {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct Ready {
-    /// Interpreter that runs setup.py.
+    /// Interpreter of the toolchain, which runs setup.py.
     pub python: String,
     /// Source tree digest.
     pub source: String,
@@ -67,8 +69,10 @@ pub struct Ready {
     pub environment: std::collections::BTreeMap<String, String>,
     /// Inherited arch variables that do not reach the build.
     pub cleared: std::collections::BTreeMap<String, String>,
-    /// The build command, ready to paste.
+    /// The build commands, one a line, ready to paste.
     pub command: String,
+    /// What they leave, and where.
+    pub outputs: String,
     /// Cache key.
     pub key: String,
     /// Whether the cache holds it.
@@ -105,7 +109,10 @@ pub fn document(context: &Context<'_>, unit: &Unit) -> Result<PlanDocument, Prob
         Err(problems) => return Err(problems),
     };
     let folder = BuildFolder::of(context.cache_root, &name, prepared.key.as_str());
-    let command = plan::setup_py(&prepared.toolchain, &prepared.environment, &folder.source, &folder.dist);
+    let environment = &prepared.environment;
+    let (jobs, places) = (prepared.jobs.count, folder.places());
+    let commands = plan::commands(&prepared.recipe, &prepared.toolchain, environment, jobs, places, context.env);
+    let steps: Vec<&Step> = commands.steps.iter().chain(&commands.last).collect();
     let shown = |variable: &str| prepared.environment.shown.iter().any(|name| name == variable);
     let artifacts = Artifacts::open(context, &name);
     let inputs = prepared.inputs.to_json();
@@ -119,9 +126,10 @@ pub fn document(context: &Context<'_>, unit: &Unit) -> Result<PlanDocument, Prob
         python: prepared.toolchain.python.executable.to_string(),
         source: prepared.source.digest.clone(),
         jobs: prepared.jobs.why.clone(),
-        environment: command.env.clone().into_iter().filter(|(name, _)| shown(name)).collect(),
+        environment: environment.variables.clone().into_iter().filter(|(name, _)| shown(name)).collect(),
         cleared: prepared.environment.cleared.iter().cloned().collect(),
-        command: command.paste(shown),
+        command: steps.iter().map(|step| step.command.paste(shown)).collect::<Vec<_>>().join("\n"),
+        outputs: commands.outputs.to_string(),
         key: prepared.key.to_string(),
         hit,
         why: if hit { None } else { artifacts.why(&name, &inputs) },
@@ -144,6 +152,7 @@ fn blank(unit: &Unit) -> PlanDocument {
         cell: Axis::ALL.into_iter().filter_map(value).collect(),
         pruned: unit.pruned.clone(),
         recipe: loaded.origin.clone(),
+        tried: loaded.recipe.tried.as_ref().map(ToString::to_string),
         inferred: loaded.inferred.then(|| loaded.text.clone()),
         refused: Vec::new(),
         archs: String::new(),

@@ -8,9 +8,10 @@ use pep440_rs::VersionSpecifiers;
 
 use super::load::Loaded;
 use super::{Context, Request, detect, site, source, toolchain};
-use crate::build::patch;
+use crate::build::{bazel, patch};
 use crate::compat::support::{self, Compiler};
 use crate::domain::arch::ArchSet;
+use crate::domain::arch::dialect::Consumer;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems, Snippet, nearest};
 use crate::domain::requirement::{self, Requirement};
@@ -19,7 +20,7 @@ use crate::key::{self, KeyInputs};
 use crate::plan::jobs::{Machine, Width};
 use crate::plan::{self, Environment, Fate, Jobs};
 use crate::preflight::{self, Site};
-use crate::recipe::{Profile, Recipe};
+use crate::recipe::{Backend, Profile, Recipe};
 use crate::report::Stage;
 use crate::source::Tree;
 use crate::sys::env_vars::{CUDA_HOME, TORCH_CUDA_ARCH_LIST};
@@ -78,15 +79,20 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
         Ok(selected) => Some(selected),
     };
     patch::program(&loaded.recipe.patches, context.env)?;
+    if loaded.recipe.build.backend == Backend::Bazel {
+        bazel::program(context.env)?;
+    }
     let known = source::known(&loaded)?;
     let archs = early.as_ref().map(|selected| &selected.set);
     let chosen = choose(context, &loaded.recipe, request, archs)?;
     let toolchain = chosen.toolchain;
     context.stage(&name, Stage::Toolchain, describe(&toolchain));
+    // Who does not read torch's list is not bound by it.
+    let with_torch = loaded.recipe.build.archs.has(Consumer::Torch);
     let facts = Facts {
         compiler: Some(Compiler { version: toolchain.toolkit.nvcc, gpu_codes: toolchain.toolkit.codes() }),
-        torch: Some(&toolchain.torch.version),
-        torch_accepts: accepted(&toolchain),
+        torch: Some(toolchain.torch.version.as_str()).filter(|_| with_torch),
+        torch_accepts: accepted(&toolchain).filter(|_| with_torch),
     };
     let selected = match early {
         Some(selected) if !needs_toolkit(request, &loaded.recipe) => selected,
@@ -147,7 +153,7 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
     for one in inherited.iter().filter(|one| one.fate != Fate::Cleared) {
         context.note(&name, one.to_string());
     }
-    let source = source::obtain(context, &name, known, &toolchain.python, request)?;
+    let source = source::obtain(context, &name, known, &toolchain.python, &loaded.recipe.build, request)?;
     let inputs = key::inputs(&loaded.recipe, &toolchain, &selected.set, &source.digest, &environment.keyed);
     let json = cache::canonical_json(&inputs.to_json()).map_err(|error| bug(&error.to_string()))?;
     Ok(Prepared {

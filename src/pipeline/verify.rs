@@ -1,7 +1,8 @@
-//! Verifies one wheel: unpack, coverage per file, import. Joins `verify`'s parts with a toolchain.
+//! Verifies one artifact: unpack a wheel, coverage per file, import. Joins `verify`'s parts with a toolchain.
 
 use camino::Utf8Path;
 
+use super::made::Made;
 use super::{Context, gpu_check};
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
@@ -10,13 +11,14 @@ use crate::domain::toolchain::Toolchain;
 use crate::plan;
 use crate::probe::gpu;
 use crate::recipe::Recipe;
+use crate::report::summary::Kind;
 use crate::report::{FileCoverage, GpuCheck};
 use crate::verify::found::{self, Depth, Found};
 use crate::verify::outcome::{Finding, Level};
 use crate::verify::site::{self, Site};
 use crate::verify::{abi, coverage, import};
 
-/// What a verified wheel showed.
+/// What a verified artifact showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// What each judged file holds.
@@ -27,25 +29,29 @@ pub struct Verified {
     pub gpu_check: Option<GpuCheck>,
 }
 
-/// Verifies `wheel` against `requested`, looks at what it links, and imports it with the Python that `checker` gives. It is
+/// Verifies `made` against `requested`, looks at what it links, and imports it with the Python that `checker` gives. A wheel is
 /// unpacked in a folder `within` the build's own: what a kill leaves there goes with the rest.
 ///
 /// Whether it loads is shown by the import; what its tables say explains a failure, and warns where it works here only.
 ///
 /// # Errors
 /// Every violation at once; the import is tried only where the files are right.
-pub fn wheel(
+pub fn artifact(
     context: &Context<'_>,
     recipe: &Recipe,
     requested: &ArchSet,
     toolchain: &Toolchain,
     checker: impl FnOnce() -> Result<import::Checker, Problem>,
-    wheel: &Utf8Path,
+    made: &Made,
     within: &Utf8Path,
 ) -> Result<Verified, Problems> {
     let scratch = tempfile::Builder::new().prefix("verify-").tempdir_in(within).map_err(no_scratch)?;
     let root = Utf8Path::from_path(scratch.path()).ok_or_else(|| no_scratch("its path is not UTF-8"))?;
-    let site = site::unpack(wheel, &root.join("site"))?;
+    let site = match made {
+        Made::Wheel(wheel) => site::unpack(wheel, &root.join("site"))?,
+        Made::Tree { root, files, .. } => site::of_tree(root, files),
+    };
+    // Globs of a recipe name whole paths, in a tree as in a wheel.
     let read = |file| found::read(file, &file.name, Depth::Headers).map(|found| Found { in_wheel: true, ..found });
     let found = site.extensions.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let judgement = coverage::judge(&recipe.verify, requested, &found);
@@ -53,19 +59,18 @@ pub fn wheel(
         context.warn(&recipe.name, warning.as_str());
     }
     Problems::check(judgement.problems)?;
-    let interfaces = interfaces(&site, toolchain, wheel);
+    let interfaces = interfaces(&site, toolchain, made);
     for finding in interfaces.iter().filter(|finding| finding.level == Level::Warning) {
         context.warn(&recipe.name, finding.message.message.as_str());
     }
-    let derived;
-    let modules = if recipe.verify.import.is_empty() {
-        derived = import::modules_of(&site);
-        &derived
+    let derived = || if made.kind() == Kind::Wheel { import::modules_of(&site) } else { Vec::new() };
+    let modules = recipe.verify.import.clone().unwrap_or_else(derived);
+    let import_output = if modules.is_empty() && recipe.verify.check.is_none() {
+        Vec::new()
     } else {
-        &recipe.verify.import
+        import::run(checker()?, &site, &modules, recipe.verify.check.as_deref())
+            .map_err(|failure| explained(&interfaces, failure))?
     };
-    let import_output = import::run(checker()?, &site, modules, recipe.verify.check.as_deref())
-        .map_err(|failure| explained(&interfaces, failure))?;
     let setting = gpu_check::Setting {
         verify: &recipe.verify,
         found: &found,
@@ -73,7 +78,7 @@ pub fn wheel(
         env: plan::of_import(toolchain, context.env),
         within: Some(within),
         site: &site,
-        modules,
+        modules: &modules,
     };
     let gpu_check = match gpu_check::run(setting, || gpu::detect(context.env))? {
         Some((_, Some(problem))) => return Err(problem.into()),
@@ -83,10 +88,10 @@ pub fn wheel(
 }
 
 /// What is amiss with the way the files link.
-fn interfaces(site: &Site, toolchain: &Toolchain, wheel: &Utf8Path) -> Vec<Finding> {
+fn interfaces(site: &Site, toolchain: &Toolchain, made: &Made) -> Vec<Finding> {
     let files: Vec<_> = site.extensions.iter().map(|file| (file.name.clone(), file.path.clone())).collect();
     let against = abi::Against {
-        wheel: wheel.file_name(),
+        wheel: made.file().file_name().filter(|_| made.kind() == Kind::Wheel),
         torch: Some(&toolchain.torch),
         site_dirs: &toolchain.python.site_dirs,
         system: &[],

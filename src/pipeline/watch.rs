@@ -1,22 +1,97 @@
-//! Reads a build's output as it comes: progress, and what nvcc was asked for.
+//! Watches the commands of one build: progress, effective archs, what CMake left unread, what a build without ninja costs,
+//! and the last words of one that fails.
+
+use std::process::ExitStatus;
+use std::time::Duration;
 
 use camino::Utf8Path;
 
-use super::Context;
-use crate::build::ninja;
-use crate::build::run::{self, Happening};
+use super::prepare::Prepared;
+use super::{Context, explain};
+use crate::build::cmake::Unread;
+use crate::build::folder::BuildFolder;
+use crate::build::run::{self, Ending, Happening, RunError};
+use crate::build::setup_py::Serial;
+use crate::build::{bazel, ninja};
 use crate::domain::arch::{ArchSet, effective_archs_of_line};
+use crate::domain::command::CommandSpec;
+use crate::domain::exit::Exit;
+use crate::domain::problem::Problem;
 use crate::launcher::Status;
+use crate::plan;
 use crate::report::{EffectiveSources, Event};
+use crate::sys::clock::Stopwatch;
+use crate::sys::signals;
 
-/// Follows one build.
+pub(super) fn interrupted(folder: &BuildFolder) -> Problem {
+    Problem::new("cuwright::build::interrupted", Exit::Interrupted, "the build was interrupted")
+        .why(format!("everything it had started was stopped; the log is {}", folder.log))
+        .help("run the same command again")
+}
+
+fn not_run(error: &RunError, program: &str) -> Problem {
+    let (why, help) = match error {
+        RunError::Start(error) => (
+            format!("{program}: {error}"),
+            "check that this program is here; `build-requires` can bring ninja and CMake",
+        ),
+        RunError::Log(error) => {
+            (error.to_string(), "free some space, or choose another cache folder with `--cache-dir`")
+        }
+        RunError::System(error) => (error.to_string(), "the system refused a pipe, a signal handler or a wait"),
+    };
+    Problem::new("cuwright::build::not_run", Exit::Build, "the build could not be run").why(why).help(help)
+}
+
+/// What the log says about the failure of `step`: told as a value, and as the last words of the run.
+pub(super) fn failed(
+    context: &Context<'_>,
+    unit: &Prepared,
+    step: &str,
+    jobs: u32,
+    status: ExitStatus,
+    log: &Utf8Path,
+) -> Problem {
+    let found = explain::build(unit, jobs, log, context.env);
+    let problem = explain::problem(step, status, log, found.as_ref());
+    if let Some(diagnosis) = found {
+        (context.tell)(Event::Diagnosis { unit: unit.recipe.name.clone(), diagnosis: Box::new(diagnosis) });
+    }
+    problem
+}
+
+/// Why the commands of a build did not all run to a good end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// A command failed, and its log has to tell why.
+    Failed {
+        /// The name of the command.
+        step: &'static str,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// Anything whose reason is known.
+    Problem(Box<Problem>),
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(Box::new(problem))
+    }
+}
+
+/// Follows one build from its first command to its last.
 pub(super) struct Watcher<'a> {
     context: &'a Context<'a>,
-    unit: &'a str,
-    folder: &'a Utf8Path,
+    unit: &'a Prepared,
+    folder: &'a BuildFolder,
     status: &'a dyn Fn() -> Option<Status>,
+    /// The step that runs.
+    step: &'static str,
+    watch: Stopwatch,
+    serial: Serial,
+    unread: Unread,
     seen: Seen,
-    /// The log begins with the command.
     line: usize,
     done: u32,
     total: u32,
@@ -36,36 +111,82 @@ pub(super) struct Seen {
 impl<'a> Watcher<'a> {
     pub(super) fn new(
         context: &'a Context<'a>,
-        unit: &'a str,
-        folder: &'a Utf8Path,
+        unit: &'a Prepared,
+        folder: &'a BuildFolder,
         status: &'a dyn Fn() -> Option<Status>,
     ) -> Self {
-        Self { context, unit, folder, status, seen: Seen::default(), line: 1, done: 0, total: 0, seconds: 0, memory: 0 }
+        let (serial, unread, watch) = (Serial::default(), Unread::default(), Stopwatch::start());
+        let (seen, line, done, total, seconds, memory) = (Seen::default(), 0, 0, 0, 0, 0);
+        Self {
+            context,
+            unit,
+            folder,
+            status,
+            step: "",
+            watch,
+            serial,
+            unread,
+            seen,
+            line,
+            done,
+            total,
+            seconds,
+            memory,
+        }
     }
 
-    pub(super) fn seen(self) -> Seen {
-        self.seen
+    /// What was seen in all, and how long it took.
+    pub(super) fn seen(self) -> (Seen, Serial, Duration) {
+        (self.seen, self.serial, self.watch.elapsed())
     }
 
-    pub(super) fn see(&mut self, happening: &Happening<'_>) {
+    /// Runs one step to its end.
+    pub(super) fn run(&mut self, step: &'static str, command: &CommandSpec) -> Result<(), Stop> {
+        if signals::caught() {
+            return Err(interrupted(self.folder).into());
+        }
+        self.step = step;
+        // Each step writes its command into the log first.
+        self.line += 1;
+        let (root, log) = (&self.folder.root, &self.folder.log);
+        let ended = run::run(command, root, log, |happening| self.see(&happening));
+        match ended.map_err(|error| not_run(&error, &command.program))?.0 {
+            Ending::Interrupted => Err(interrupted(self.folder).into()),
+            Ending::Exited(status) if !status.success() => Err(Stop::Failed { step, status }),
+            Ending::Exited(_) => {
+                let unread = std::mem::take(&mut self.unread);
+                let own = unread.judge(&self.unit.environment.archs.define, &plan::TOOLCHAIN_DEFINES)?;
+                if !own.is_empty() {
+                    let (name, names) = (self.unit.recipe.name.as_str(), own.join(", "));
+                    self.context.warn(name, format!("the project does not read the CMake variables {names}"));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn see(&mut self, happening: &Happening<'_>) {
         match happening {
             Happening::Line(line) => {
-                (self.context.tell)(Event::Output { unit: self.unit.to_owned(), line: (*line).to_owned() });
+                let unit = self.unit.recipe.name.clone();
+                (self.context.tell)(Event::Output { unit, line: (*line).to_owned() });
                 self.line += 1;
                 self.read(line);
+                self.unread.see(line);
+                self.serial.see(line, self.watch.elapsed());
             }
-            Happening::Tick { seconds } => {
-                self.seconds = *seconds;
+            Happening::Tick { .. } => {
+                self.seconds = self.watch.elapsed().as_secs();
                 let (oldest, memory) = match (self.status)() {
                     Some(Status { working, .. }) => {
                         let memory = working.iter().map(|one| one.memory).sum();
                         (working.into_iter().next().map(|one| (file_name(&one.source), one.seconds)), memory)
                     }
-                    None => run::look(self.folder),
+                    None => run::look(&self.folder.root),
                 };
                 self.memory = memory;
-                // Where no compiler runs, setup.py itself links, copies or packs.
-                let (file, age) = oldest.unwrap_or_else(|| ("setup.py".to_owned(), self.seconds));
+                // Where no compiler runs, the build system itself links, copies or packs.
+                let (file, age) = oldest.unwrap_or_else(|| (self.step.to_owned(), self.seconds));
                 self.progress(file, age);
             }
         }
@@ -79,7 +200,7 @@ impl<'a> Watcher<'a> {
                 self.seen.lines.push((archs, self.line));
             }
         }
-        if let Some(step) = ninja::step(line) {
+        if let Some(step) = ninja::step(line).or_else(|| bazel::step(line)) {
             (self.done, self.total) = (step.done, step.total);
             if let Some(source) = ninja::source(step.command) {
                 self.progress(source, 0);
@@ -89,7 +210,7 @@ impl<'a> Watcher<'a> {
 
     fn progress(&self, file: String, file_seconds: u64) {
         (self.context.tell)(Event::Progress {
-            unit: self.unit.to_owned(),
+            unit: self.unit.recipe.name.clone(),
             done: self.done,
             total: self.total,
             file,

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::archs::{ArchVariables, arch_variables};
+use super::commands::{TOOLCHAIN_DEFINES, defines};
 use crate::domain::arch::ArchSet;
-use crate::domain::arch::dialect::torch;
+use crate::domain::arch::dialect::Consumer;
 use crate::domain::command::quote;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::toolchain::Toolchain;
-use crate::recipe::Recipe;
+use crate::recipe::{Backend, Recipe};
 use crate::sys::{Env, env_vars as vars};
 
 /// Variables that tools need to run at all and that do not change what they produce.
@@ -84,7 +86,7 @@ pub const ARCH_VARIABLES: [&str; 16] = [
 ];
 
 /// Variables that cuwright alone decides about.
-pub(super) const OURS: [&str; 11] = [
+pub(super) const OURS: [&str; 13] = [
     vars::PATH,
     vars::CUDA_HOME,
     vars::CUDA_PATH,
@@ -94,6 +96,8 @@ pub(super) const OURS: [&str; 11] = [
     "CXX",
     vars::CUDACXX,
     vars::CUDAHOSTCXX,
+    "CUDAToolkit_ROOT",
+    "CUDAARCHS",
     "NINJA_STATUS",
     "PYTORCH_NVCC",
 ];
@@ -109,6 +113,10 @@ pub struct Environment {
     pub shown: Vec<String>,
     /// Inherited arch variables that were left behind, with their values.
     pub cleared: Vec<(String, String)>,
+    /// The archs, as those who read them want them.
+    pub archs: ArchVariables,
+    /// Names of the variables that hold the number of jobs.
+    pub counted: Vec<String>,
 }
 
 /// The environment of the import check: the caller's own, as whoever uses the wheel would have it, with the
@@ -155,7 +163,8 @@ pub fn environment(
     inherited: bool,
 ) -> Result<Environment, Problems> {
     check_lists(recipe)?;
-    let mut result = Environment::default();
+    let mut result = Environment { archs: arch_variables(&recipe.build.archs, archs)?, ..Environment::default() };
+    check_defines(recipe, &result.archs)?;
     let cleared = |name: &str| recipe.build.clear_env.iter().any(|clear| clear == name);
     // A provisioned environment is complete; the caller's own Python folders would only shadow it.
     let complete = toolchain.environment.is_some();
@@ -188,15 +197,26 @@ pub fn environment(
         let theirs = result.variables.get(vars::PYTHONPATH).map(|path| format!(":{path}")).unwrap_or_default();
         result.set(vars::PYTHONPATH, &format!("{overlay}{theirs}"), false);
     }
-    result.set(vars::TORCH_CUDA_ARCH_LIST, &torch::render(archs, None)?, false);
-    result.set(vars::MAX_JOBS, &jobs.to_string(), false);
+    for (name, value) in result.archs.env.clone() {
+        result.set(&name, &value, false);
+    }
+    result.count(vars::MAX_JOBS, jobs);
+    for name in &recipe.build.jobs_env {
+        result.count(name, jobs);
+    }
+    if runs_cmake(recipe) {
+        result.count("CMAKE_BUILD_PARALLEL_LEVEL", jobs);
+        for (name, value) in of_cmake(recipe, toolchain, &result.archs) {
+            result.set(name, &value, false);
+        }
+    }
     result.set(vars::PATH, &search_path(toolchain, env), false);
     result.variables.insert("NINJA_STATUS".to_owned(), "[%f/%t] ".to_owned());
     result.variables.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
     // A package in the user's own site folder would shadow the chosen torch without a word.
     result.variables.insert("PYTHONNOUSERSITE".to_owned(), "1".to_owned());
     for (name, value) in &recipe.build.env {
-        if OURS.contains(&name.as_str()) {
+        if OURS.contains(&name.as_str()) || result.archs.env.iter().any(|(ours, _)| ours == name) {
             return Err(Problem::new(
                 "cuwright::recipe::reserved_variable",
                 Exit::Recipe,
@@ -206,16 +226,60 @@ pub fn environment(
             .help(RESERVED)
             .into());
         }
-        result.set(name, value, true);
+        match result.variables.get(name).filter(|_| name == CMAKE_ARGS).cloned() {
+            // The last word wins there, and archs are ours to decide.
+            Some(ours) => {
+                result.set(name, &format!("{value} {ours}"), false);
+                result.keyed.insert(name.clone(), value.clone());
+            }
+            None => result.set(name, value, true),
+        }
     }
     Ok(result)
+}
+
+/// Arguments for `CMake` that Python build systems hand on.
+const CMAKE_ARGS: &str = "CMAKE_ARGS";
+
+/// Whether the build may run `CMake`.
+fn runs_cmake(recipe: &Recipe) -> bool {
+    let names = &recipe.build.archs;
+    let reads = |consumer: &Consumer| *consumer == Consumer::Cmake || consumer.reads_definitions();
+    recipe.build.backend == Backend::Cmake || names.consumers.iter().any(reads) || !names.define.is_empty()
+}
+
+/// What makes `CMake` take the toolchain as one, and Ninja.
+fn of_cmake(recipe: &Recipe, toolchain: &Toolchain, archs: &ArchVariables) -> Vec<(&'static str, String)> {
+    let mut variables =
+        vec![("CUDAToolkit_ROOT", toolchain.toolkit.home.to_string()), ("CMAKE_GENERATOR", "Ninja".to_owned())];
+    if recipe.build.backend != Backend::Cmake {
+        let words: Vec<String> = defines(recipe, archs).iter().map(|word| quote(word)).collect();
+        variables.push((CMAKE_ARGS, words.join(" ")));
+        // Without it scikit-build-core keeps the compilers' command lines to itself.
+        variables.push(("SKBUILD_BUILD_VERBOSE", "1".to_owned()));
+    }
+    variables
+}
+
+fn check_defines(recipe: &Recipe, archs: &ArchVariables) -> Result<(), Problem> {
+    let ours = |name: &str| {
+        let toolchain = TOOLCHAIN_DEFINES.contains(&name) || name == "CMAKE_INSTALL_PREFIX";
+        toolchain || archs.define.iter().any(|(arch, _)| arch == name)
+    };
+    let Some(name) = recipe.build.cmake.defines.keys().find(|name| ours(name)) else { return Ok(()) };
+    let message = format!("`build.cmake.defines` sets `{name}`, which cuwright decides");
+    Err(Problem::new("cuwright::recipe::reserved_variable", Exit::Recipe, message)
+        .help(RESERVED)
+        .help("`build.archs-for` says whose arch variables are set"))
 }
 
 const RESERVED: &str = "remove it; name archs in `[targets]`, the toolkit with `--cuda`, jobs with `-j`";
 
 /// A list of names would be ignored for a variable of ours, and nothing is ignored in silence.
 fn check_lists(recipe: &Recipe) -> Result<(), Problem> {
-    for (key, names) in [("pass-env", &recipe.build.pass_env), ("clear-env", &recipe.build.clear_env)] {
+    let build = &recipe.build;
+    for (key, names) in [("pass-env", &build.pass_env), ("clear-env", &build.clear_env), ("jobs-env", &build.jobs_env)]
+    {
         if let Some(name) = names.iter().find(|name| OURS.contains(&name.as_str())) {
             let message = format!("`build.{key}` names `{name}`, which cuwright decides");
             return Err(Problem::new("cuwright::recipe::reserved_variable", Exit::Recipe, message).help(RESERVED));
@@ -250,8 +314,15 @@ impl Environment {
     #[must_use]
     pub fn with_jobs(&self, jobs: u32) -> Self {
         let mut changed = self.clone();
-        changed.variables.insert(vars::MAX_JOBS.to_owned(), jobs.to_string());
+        for name in &self.counted {
+            changed.variables.insert(name.clone(), jobs.to_string());
+        }
         changed
+    }
+
+    fn count(&mut self, name: &str, jobs: u32) {
+        self.set(name, &jobs.to_string(), false);
+        self.counted.push(name.to_owned());
     }
 
     fn set(&mut self, name: &str, value: &str, keyed: bool) {

@@ -10,6 +10,7 @@ use pep440_rs::{Version, VersionSpecifiers};
 
 use crate::compat::support::{self, Compiler};
 use crate::compat::{self, Toolkit, Torch};
+use crate::domain::arch::dialect::Consumer;
 use crate::domain::arch::{Arch, ArchSet};
 use crate::domain::requirement;
 use crate::recipe::matrix::{Axis, Cell};
@@ -44,6 +45,8 @@ struct Question<'a> {
     torches: Vec<Option<&'static Torch>>,
     toolkits: Vec<Option<&'static Toolkit>>,
     archs: Option<ArchSet>,
+    /// Whether torch's own list of archs binds the build.
+    bound_by_torch: bool,
 }
 
 /// Why nothing can satisfy a cell; `None` where something may.
@@ -55,6 +58,7 @@ pub fn unsatisfiable(recipe: &Recipe, cell: &Cell) -> Option<String> {
         toolkits: toolkits(cell.get(Axis::Cuda), &recipe.toolchain.cuda),
         // Words that hang on this machine or on a toolkit say nothing before one is chosen.
         archs: cell.get(Axis::Arch).and_then(|list| targets::literal("matrix.arch", list).ok()).map(|set| known(&set)),
+        bound_by_torch: recipe.build.archs.has(Consumer::Torch),
     };
     if question.satisfiable(&[]) {
         return None;
@@ -133,7 +137,7 @@ impl Question<'_> {
                 _ => true,
             },
             Rule::ArchTorch => match (torch, &self.archs) {
-                (Some(torch), Some(set)) => {
+                (Some(torch), Some(set)) if self.bound_by_torch => {
                     support::refused_by_torch(&archs(set), Some(torch.version), None).is_empty()
                 }
                 _ => true,
@@ -281,5 +285,12 @@ mod tests {
         ] {
             assert_eq!(verdict(values, |_| {}), "may work", "{values:?}");
         }
+    }
+
+    #[test]
+    fn torchs_list_binds_only_who_reads_it() {
+        let values = ["8.8", "2.11.0", "13.0", ""];
+        assert_ne!(verdict(values, |_| {}), "may work");
+        assert_eq!(verdict(values, |recipe| recipe.build.archs.consumers = vec![Consumer::Cmake]), "may work");
     }
 }

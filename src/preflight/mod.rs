@@ -13,6 +13,7 @@ use pep440_rs::{Version, VersionSpecifiers};
 pub use self::machine::{Disk, Here};
 use crate::compat::Available;
 use crate::compat::support::{self, Compiler};
+use crate::domain::arch::dialect::Consumer;
 use crate::domain::arch::{Arch, ArchSet, Capability, Form};
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
@@ -55,7 +56,8 @@ pub fn check(recipe: &Recipe, toolchain: &Toolchain, archs: &ArchSet, site: &Sit
     let nvcc = format!("nvcc {} at {}/bin/nvcc ({})", toolkit.nvcc, toolkit.home, toolkit.origin);
     let refused = support::against_compiler_here(archs, compiler, &site.gpus, site.available);
     report.problems.extend(refused.into_iter().map(|problem| because(problem.why(&nvcc), site.reasons, archs)));
-    if asks_torch(recipe.build.backend) {
+    let reads_torch = recipe.build.archs.has(Consumer::Torch);
+    if reads_torch {
         let torch = &toolchain.torch;
         // A list that could not be read says nothing; the table of torch releases is asked instead.
         let accepted = (!torch.supported_archs.is_empty()).then_some(torch.supported_archs.as_slice());
@@ -63,12 +65,15 @@ pub fn check(recipe: &Recipe, toolchain: &Toolchain, archs: &ArchSet, site: &Sit
         let refused = support::against_torch(archs, &torch.version, accepted);
         report.problems.extend(refused.into_iter().map(|problem| problem.why(&place)));
     }
-    toolkit_against_torch(toolchain, site, &mut report);
-    python_against_torch(toolchain, &mut report);
+    // Wheels are taken to link torch, whoever reads their archs.
+    if reads_torch || recipe.build.backend.makes_wheel() {
+        toolkit_against_torch(toolchain, site, &mut report);
+        python_against_torch(toolchain, &mut report);
+    }
     toolkit_against_host_compiler(toolchain, site, &mut report);
     recipe_ranges(recipe, toolchain, &mut report);
     machine::check(toolchain, archs, site, &mut report);
-    if toolchain.ninja.is_none() {
+    if toolchain.ninja.is_none() && recipe.build.backend != Backend::Bazel {
         report.warnings.push("ninja was not found: sources compile one after another and progress is not known; add \"ninja\" to `toolchain.build-requires`".to_owned());
     }
     if only_arch_specific_ptx(archs) {
@@ -96,13 +101,6 @@ fn because(mut problem: Problem, reasons: &[String], archs: &ArchSet) -> Problem
     let rest = archs.filter(|arch, _| !refused(&arch.to_string()));
     let rest = if archs.virtuals().next().is_some() { rest.with_highest_ptx() } else { rest };
     if rest.is_empty() { problem } else { problem.help(format!("to leave that GPU out, say so: `--arch \"{rest}\"`")) }
-}
-
-/// Whether a build system asks torch which archs it may name; others hand theirs to nvcc directly.
-fn asks_torch(backend: Backend) -> bool {
-    match backend {
-        Backend::SetupPy => true,
-    }
 }
 
 fn toolkit_against_torch(toolchain: &Toolchain, site: &Site<'_>, report: &mut Report) {

@@ -4,6 +4,8 @@
 //! `parse` reads, `resolve` joins, `infer` writes one for a bare source tree, `builtin` holds those we ship.
 //! Pure: reading the file is the caller's work.
 
+pub mod backend;
+mod building;
 pub mod builtin;
 pub mod infer;
 pub mod matrix;
@@ -16,6 +18,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use self::backend::{ArchNames, Backend, Bazel, Cmake, HowFar, Tried, Words};
 use self::matrix::Matrix;
 use self::size::ByteSize;
 
@@ -43,31 +46,40 @@ pub struct Recipe {
     pub verify: Verify,
     /// What `--matrix` builds.
     pub matrix: Matrix,
+    /// How far this recipe was tried, where it says so.
+    pub tried: Option<Tried>,
 }
 
 impl Recipe {
     /// A recipe that asks for a default toolchain and builds nothing.
     pub fn without_source(name: &str) -> Self {
+        let backend = Backend::SetupPy;
         Self {
             name: name.to_owned(),
             version: None,
             source: Source::Path(".".to_owned()),
             patches: Vec::new(),
             toolchain: ToolchainNeeds {
-                build_requires: resolve::DEFAULT_BUILD_REQUIRES.map(str::to_owned).to_vec(),
+                build_requires: backend.default_requires().iter().map(|&name| name.to_owned()).collect(),
                 ..ToolchainNeeds::default()
             },
             targets: Targets::default(),
             build: Build {
-                backend: Backend::SetupPy,
+                backend,
+                folder: String::new(),
+                archs: ArchNames { consumers: backend.default_consumers().to_vec(), ..ArchNames::default() },
+                cmake: Cmake::default(),
+                bazel: Bazel::default(),
                 env: BTreeMap::new(),
                 clear_env: Vec::new(),
                 pass_env: Vec::new(),
-                memory_per_job: resolve::DEFAULT_MEMORY,
+                jobs_env: Vec::new(),
+                memory_per_job: building::DEFAULT_MEMORY,
                 heavy: Vec::new(),
             },
             verify: Verify::default(),
             matrix: Matrix::default(),
+            tried: None,
         }
     }
 }
@@ -86,6 +98,15 @@ pub enum Source {
         version: String,
         /// Digest that the file must have, lower-case hex.
         sha256: String,
+    },
+    /// One commit of a git repository.
+    Git {
+        /// Address; a path is relative to the recipe's folder.
+        url: String,
+        /// The commit, lower-case hex.
+        commit: String,
+        /// Whether its submodules belong to it.
+        submodules: bool,
     },
 }
 
@@ -107,7 +128,7 @@ pub struct ToolchainNeeds {
     pub torch: String,
     /// Python.
     pub python: String,
-    /// Requirements that setup.py needs beside torch.
+    /// Requirements that the build needs beside torch.
     pub build_requires: Vec<String>,
 }
 
@@ -134,12 +155,22 @@ pub struct Profile {
 pub struct Build {
     /// Build system.
     pub backend: Backend,
+    /// Folder of the source tree that it runs in; empty for the top.
+    pub folder: String,
+    /// Who reads the archs.
+    pub archs: ArchNames,
+    /// What `CMake` is told.
+    pub cmake: Cmake,
+    /// What Bazel is told.
+    pub bazel: Bazel,
     /// Variables to set.
     pub env: BTreeMap<String, String>,
     /// Variables that must not reach the build.
     pub clear_env: Vec<String>,
     /// Variables to take over from the caller; their values are part of the key.
     pub pass_env: Vec<String>,
+    /// Variables that take the number of jobs; not part of the key.
+    pub jobs_env: Vec<String>,
     /// Memory one compile job needs at its peak.
     pub memory_per_job: ByteSize,
     /// Sources that need more.
@@ -155,21 +186,13 @@ pub struct Heavy {
     pub memory: ByteSize,
 }
 
-/// A build system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Backend {
-    /// `setup.py bdist_wheel` without isolation.
-    #[serde(rename = "setup.py")]
-    SetupPy,
-}
-
 /// How to judge the result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Verify {
     /// Globs of the extension files inside the wheel that must hold device code; empty means every `.so`.
     pub extensions: Vec<String>,
-    /// Modules that must import; empty means the modules of the extension files.
-    pub import: Vec<String>,
+    /// Modules that must import; nothing means the modules of the extension files.
+    pub import: Option<Vec<String>>,
     /// Python statements to run after the imports.
     pub check: Option<String>,
     /// Python statements to run where a GPU is at hand that the built targets cover.

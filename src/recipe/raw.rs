@@ -35,6 +35,8 @@ pub struct RawRecipe {
     /// What `--matrix` builds.
     #[serde(default)]
     pub matrix: RawMatrix,
+    /// How far this recipe was tried.
+    pub tried: Option<RawTried>,
 }
 
 /// `[package]`
@@ -49,7 +51,7 @@ pub struct RawPackage {
     pub version: Option<String>,
 }
 
-/// `[source]`: exactly one of `path` and `pypi`.
+/// `[source]`: exactly one of `path`, `pypi` and `git`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -63,6 +65,15 @@ pub struct RawSource {
     /// sha256 of the source distribution, in hex.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub sha256: Option<Spanned<String>>,
+    /// Address of a git repository, or a path relative to the recipe.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub git: Option<Spanned<String>>,
+    /// The commit of that repository, as its full id.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub commit: Option<Spanned<String>>,
+    /// Whether the submodules of that commit are fetched too.
+    #[serde(default)]
+    pub submodules: bool,
     /// Patch files beside the recipe, applied in order with `-p1`.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
@@ -83,7 +94,7 @@ pub struct RawToolchain {
     /// Python, such as `>=3.8`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub python: Option<Spanned<String>>,
-    /// What setup.py needs beside torch. Default: setuptools below 81, wheel, ninja.
+    /// What the build needs beside torch. The default depends on the backend; `setup.py`: setuptools below 81, wheel, ninja.
     pub build_requires: Option<Vec<String>>,
 }
 
@@ -115,9 +126,25 @@ pub struct RawProfile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RawBuild {
-    /// Build system; `setup.py`.
+    /// Build system: `setup.py` (default), `pyproject`, `cmake` or `bazel`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub backend: Option<Spanned<String>>,
+    /// Folder of the source tree that the build system runs in. Default: the top.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub folder: Option<Spanned<String>>,
+    /// Whose arch variables are set, such as `torch`, `cmake`, `caffe`. The default depends on the backend.
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
+    pub archs_for: Option<Vec<Spanned<String>>>,
+    /// Environment variables of the project's own that take archs, each with its spelling.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub arch_env: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// `CMake` variables of the project's own that take archs, each with its spelling.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub arch_define: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// What `CMake` is told.
+    pub cmake: RawCmake,
+    /// What Bazel is told.
+    pub bazel: RawBazel,
     /// Variables to set for the build.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub env: BTreeMap<Spanned<String>, Spanned<String>>,
@@ -127,6 +154,9 @@ pub struct RawBuild {
     /// Variables to take over from the caller's environment.
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub pass_env: Vec<Spanned<String>>,
+    /// Variables that take the number of jobs, beside those that every build gets.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub jobs_env: Vec<Spanned<String>>,
     /// Memory one compile job needs, such as `3 GiB`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub memory_per_job: Option<Spanned<String>>,
@@ -147,6 +177,66 @@ pub struct RawHeavy {
     pub memory: Spanned<String>,
 }
 
+/// `[build.cmake]`
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawCmake {
+    /// `-D` definitions, values as strings.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub defines: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// Configure preset of the project's `CMakePresets.json`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub preset: Option<Spanned<String>>,
+    /// Targets to build. Default: the project's default target.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub targets: Vec<Spanned<String>>,
+    /// Components to install. Default: all.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub components: Vec<Spanned<String>>,
+}
+
+/// `[build.bazel]`
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawBazel {
+    /// Target patterns, such as `//pkg:lib`; required with the backend `bazel`.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub targets: Vec<Spanned<String>>,
+    /// Further flags of `bazel build`, such as `--config=cuda`.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub flags: Vec<Spanned<String>>,
+    /// Flags before `build`, such as `--host_jvm_args=-Xmx4g`.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub startup_flags: Vec<Spanned<String>>,
+    /// Folder for `--disk_cache`; absolute, or relative to the home folder with `~/`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub disk_cache: Option<Spanned<String>>,
+    /// Address for `--remote_cache`.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub remote_cache: Option<Spanned<String>>,
+}
+
+/// `[tried]`
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RawTried {
+    /// `built and run`, `built` or `planned only`.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub how: Spanned<String>,
+    /// Day, such as `2026-11-30`.
+    pub on: String,
+    /// torch release.
+    pub torch: String,
+    /// CUDA release.
+    pub cuda: String,
+    /// For which archs, and what else is worth knowing.
+    #[serde(default)]
+    pub note: String,
+}
+
 /// `[verify]`
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -155,9 +245,9 @@ pub struct RawVerify {
     /// Globs of the extension files inside the wheel that must hold device code. Default: every `.so`.
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub extensions: Vec<Spanned<String>>,
-    /// Modules that must import. Default: the modules of the extension files.
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
-    pub import: Vec<Spanned<String>>,
+    /// Modules that must import. Default: the modules of the extension files; an empty list imports nothing.
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
+    pub import: Option<Vec<Spanned<String>>>,
     /// Python statements to run after the imports; an exception fails the verification.
     pub check: Option<String>,
     /// Python statements to run on a GPU that the built targets cover, in a process of their own; an exception fails.

@@ -7,17 +7,11 @@ use toml::Spanned;
 use super::matrix::{self, Axis};
 use super::parse::Document;
 use super::raw::{RawRecipe, RawSource, RawVerify};
-use super::size::ByteSize;
-use super::{Backend, Build, Heavy, Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Waiver};
+use super::{Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Waiver, building};
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::requirement::specifiers;
-
-/// setuptools 81 and later lack `pkg_resources`, which many setup.py files still import.
-pub(super) const DEFAULT_BUILD_REQUIRES: [&str; 3] = ["setuptools<81", "wheel", "ninja"];
-/// What a typical torch source file needs at its peak (nvcc with torch headers: 1.3 to 3 GiB).
-pub(super) const DEFAULT_MEMORY: ByteSize = ByteSize(2 << 30);
 
 /// Applies defaults and judges every value. `patch_text` reads a patch beside the recipe.
 ///
@@ -33,26 +27,18 @@ pub fn resolve(
     let name = judge.name(&raw.package.name);
     let source = judge.source(&raw.source);
     let patches = judge.patches(&raw.source.patches, patch_text);
+    let build = building::build(&mut judge, &raw.build);
+    let default_requires = || build.backend.default_requires().iter().map(|&name| name.to_owned()).collect();
     let toolchain = ToolchainNeeds {
         cuda: judge.range(raw.toolchain.cuda.as_ref()),
         torch: judge.range(raw.toolchain.torch.as_ref()),
         python: judge.range(raw.toolchain.python.as_ref()),
-        build_requires: raw
-            .toolchain
-            .build_requires
-            .unwrap_or_else(|| DEFAULT_BUILD_REQUIRES.map(str::to_owned).to_vec()),
+        build_requires: raw.toolchain.build_requires.unwrap_or_else(default_requires),
     };
     let matrix = matrix::resolve(&mut judge, &raw.matrix);
-    let backend = judge.backend(raw.build.backend.as_ref());
-    let memory_per_job = judge.memory(raw.build.memory_per_job.as_ref());
-    let heavy = raw.build.heavy.iter();
-    let heavy =
-        heavy.map(|one| Heavy { file: judge.glob(&one.file), memory: judge.memory(Some(&one.memory)) }).collect();
-    let env = raw.build.env.iter().map(|(name, value)| (judge.variable(name), judge.value(value))).collect();
-    let clear_env = raw.build.clear_env.iter().map(|name| judge.variable(name)).collect();
-    let pass_env = raw.build.pass_env.iter().map(|name| judge.variable(name)).collect();
+    let tried = raw.tried.as_ref().and_then(|tried| building::tried(&mut judge, tried));
     let extensions = raw.verify.extensions.iter().map(|glob| judge.glob(glob)).collect();
-    let import = raw.verify.import.iter().map(|module| judge.module(module)).collect();
+    let import = raw.verify.import.as_ref().map(|all| all.iter().map(|module| judge.module(module)).collect());
     let waivers = raw
         .verify
         .waive
@@ -74,10 +60,9 @@ pub fn resolve(
         _ => raw.package.version,
     };
     let source = source.unwrap_or_else(|| Source::Path(".".to_owned()));
-    let build = Build { backend, env, clear_env, pass_env, memory_per_job, heavy };
     let RawVerify { check, gpu_check, requires, .. } = raw.verify;
     let verify = Verify { extensions, import, check, gpu_check, requires, waivers };
-    Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify, matrix })
+    Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify, matrix, tried })
 }
 
 /// Collects what is wrong with values, each with its place.
@@ -114,28 +99,61 @@ impl Judge<'_> {
     }
 
     fn source(&mut self, raw: &RawSource) -> Option<Source> {
-        match (&raw.path, &raw.pypi) {
-            (Some(path), None) => {
-                if let Some(sha256) = &raw.sha256 {
-                    let message = "`sha256` does not go with `path`".to_owned();
-                    self.refuse(sha256, "a folder has no digest of its own", message, "remove `sha256`");
-                }
-                Some(Source::Path(path.get_ref().clone()))
-            }
-            (None, Some(pypi)) => self.pypi(pypi, raw.sha256.as_ref()),
-            (Some(_), Some(pypi)) => {
-                let message = "the source has both `path` and `pypi`".to_owned();
-                self.refuse(pypi, "second source", message, "keep exactly one of `path` and `pypi`");
-                None
-            }
-            (None, None) => {
+        let kinds = [("path", &raw.path), ("pypi", &raw.pypi), ("git", &raw.git)];
+        let named: Vec<_> =
+            kinds.iter().filter_map(|(kind, value)| value.as_ref().map(|value| (*kind, value))).collect();
+        let (kind, value) = match named.as_slice() {
+            [] => {
                 let problem = Problem::new("cuwright::recipe::no_source", Exit::Recipe, "the recipe names no source")
-                    .why("`[source]` has neither `path` nor `pypi`")
-                    .help("add `path = \".\"`, or `pypi = \"name==version\"` with its `sha256`");
+                    .why("`[source]` has none of `path`, `pypi` and `git`")
+                    .help(
+                        "add `path = \".\"`, `pypi = \"name==version\"` with its `sha256`, or `git` with its `commit`",
+                    );
                 self.found.push(problem);
-                None
+                return None;
+            }
+            [one] => *one,
+            [(first, _), (second, at), ..] => {
+                let message = format!("the source has both `{first}` and `{second}`");
+                self.refuse(at, "second source", message, "keep exactly one of `path`, `pypi` and `git`");
+                return None;
+            }
+        };
+        let pins = [("pypi", "sha256", &raw.sha256), ("git", "commit", &raw.commit)];
+        for (owner, name, value) in pins.into_iter().filter(|(owner, ..)| *owner != kind) {
+            if let Some(value) = value {
+                let message = format!("`{name}` does not go with `{kind}`");
+                self.refuse(value, &format!("it pins `{owner}`"), message, &format!("remove `{name}`"));
             }
         }
+        match kind {
+            "path" => Some(Source::Path(value.get_ref().clone())),
+            "pypi" => self.pypi(value, raw.sha256.as_ref()),
+            _ => self.git(value, raw.commit.as_ref(), raw.submodules),
+        }
+    }
+
+    fn git(&mut self, url: &Spanned<String>, commit: Option<&Spanned<String>>, submodules: bool) -> Option<Source> {
+        if url.get_ref().is_empty() || url.get_ref().starts_with('-') || url.get_ref().contains(char::is_control) {
+            let message = format!("`{}` is no address of a repository", url.get_ref().escape_debug());
+            self.refuse(url, "here", message, "write it as `git clone` takes it");
+        }
+        let Some(commit) = commit else {
+            let message = "a `git` source needs the commit".to_owned();
+            self.refuse(url, "not pinned", message, "add `commit = \"…\"`; `git ls-remote URL` lists tips");
+            return None;
+        };
+        let id = commit.get_ref().to_ascii_lowercase();
+        if !matches!(id.len(), 40 | 64) || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
+            let message = format!("`{}` is no full id of a commit", commit.get_ref().escape_debug());
+            self.refuse(
+                commit,
+                "expected 40 hex digits",
+                message,
+                "a branch or a tag can move; write what it points at",
+            );
+        }
+        Some(Source::Git { url: url.get_ref().clone(), commit: id, submodules })
     }
 
     fn pypi(&mut self, pypi: &Spanned<String>, sha256: Option<&Spanned<String>>) -> Option<Source> {
@@ -186,23 +204,7 @@ impl Judge<'_> {
         range.get_ref().clone()
     }
 
-    fn backend(&mut self, backend: Option<&Spanned<String>>) -> Backend {
-        if let Some(backend) = backend.filter(|b| b.get_ref() != "setup.py") {
-            let message = format!("`{}` is no backend of this cuwright", backend.get_ref());
-            self.refuse(backend, "unknown backend", message, "backends here: setup.py");
-        }
-        Backend::SetupPy
-    }
-
-    fn memory(&mut self, memory: Option<&Spanned<String>>) -> ByteSize {
-        let Some(memory) = memory else { return DEFAULT_MEMORY };
-        memory.get_ref().parse().unwrap_or_else(|why: String| {
-            self.refuse(memory, "no size", why, "write a number and a unit, such as `3 GiB`");
-            DEFAULT_MEMORY
-        })
-    }
-
-    fn variable(&mut self, name: &Spanned<String>) -> String {
+    pub(super) fn variable(&mut self, name: &Spanned<String>) -> String {
         let text = name.get_ref();
         if text.is_empty() || text.contains(|c: char| c == '=' || c.is_whitespace() || c.is_control()) {
             let message = format!("`{}` is no name of an environment variable", text.escape_debug());
@@ -211,7 +213,7 @@ impl Judge<'_> {
         text.clone()
     }
 
-    fn value(&mut self, value: &Spanned<String>) -> String {
+    pub(super) fn value(&mut self, value: &Spanned<String>) -> String {
         if value.get_ref().contains('\0') {
             let message = "an environment variable cannot hold a NUL".to_owned();
             self.refuse(value, "holds `\\u0000`", message, "remove it");
@@ -219,7 +221,7 @@ impl Judge<'_> {
         value.get_ref().clone()
     }
 
-    fn glob(&mut self, glob: &Spanned<String>) -> String {
+    pub(super) fn glob(&mut self, glob: &Spanned<String>) -> String {
         if let Err(error) = globset::Glob::new(glob.get_ref()) {
             let message = format!("`{}` is no glob: {}", glob.get_ref(), error.kind());
             self.refuse(glob, "here", message, "write a glob like `mmcv/_ext*.so`");
@@ -271,15 +273,15 @@ mod tests {
     #[test]
     fn defaults_are_applied() {
         let recipe = read("schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n").unwrap();
-        assert_eq!(recipe.toolchain.build_requires, DEFAULT_BUILD_REQUIRES);
-        assert_eq!(recipe.build.memory_per_job, DEFAULT_MEMORY);
+        assert_eq!(recipe.toolchain.build_requires, ["setuptools<81", "wheel", "ninja"]);
+        assert_eq!(recipe.build.memory_per_job, building::DEFAULT_MEMORY);
     }
 
     #[test]
     fn heavy_sources_are_named_by_glob() {
         let text = "schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n\
                     [[build.heavy]]\nfile = \"csrc/big*.cu\"\nmemory = \"6 GiB\"\n";
-        let heavy = Heavy { file: "csrc/big*.cu".to_owned(), memory: ByteSize(6 << 30) };
+        let heavy = crate::recipe::Heavy { file: "csrc/big*.cu".to_owned(), memory: crate::recipe::ByteSize(6 << 30) };
         assert_eq!(read(text).unwrap().build.heavy, [heavy]);
         let problems = read(&text.replace("6 GiB", "much").replace("big*", "[")).unwrap_err();
         assert_eq!(problems.iter().count(), 2);
@@ -292,6 +294,23 @@ mod tests {
         let problems = read(text).unwrap_err();
         let places = problems.iter().map(|p| p.snippet().map(|s| s.text[s.range.clone()].to_owned()).unwrap());
         assert_eq!(places.collect::<Vec<_>>(), ["\"A=B\"", "\"a\\u0000\"", "\"\"", "\"a b\""]);
+    }
+
+    #[test]
+    fn a_source_is_one_thing_and_pinned() {
+        let source = |lines: &str| {
+            let text = format!("schema = 1\n[package]\nname = \"x\"\n[source]\n{lines}");
+            read(&text).map(|recipe| recipe.source).map_err(|all| all.iter().map(|p| p.message().to_owned()).collect())
+        };
+        let id = "A".repeat(40);
+        let git = format!("git = \"u\"\ncommit = \"{id}\"\nsubmodules = true\n");
+        let commit = id.to_ascii_lowercase();
+        assert_eq!(source(&git), Ok(Source::Git { url: "u".into(), commit, submodules: true }));
+        let refused = |lines: &str| -> Vec<String> { source(lines).unwrap_err() };
+        assert_eq!(refused(&format!("path = \".\"\n{git}")), ["the source has both `path` and `git`"]);
+        assert_eq!(refused("git = \"u\"\n"), ["a `git` source needs the commit"]);
+        assert_eq!(refused("git = \"-u\"\ncommit = \"v1\"\n").len(), 2);
+        assert_eq!(refused("path = \".\"\nsha256 = \"x\"\n"), ["`sha256` does not go with `path`"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a finished unit tells: the wheel, its key, and per file which targets it can run on.
+//! What a finished unit tells: the artifact, its key, and per file which targets it can run on.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,11 +18,14 @@ pub struct Summary {
     pub key: String,
     /// Whether it came from the cache.
     pub restored: bool,
-    /// Path of the wheel in the output folder.
+    /// What kind of artifact it is.
+    #[serde(default)]
+    pub kind: Kind,
+    /// Path of the artifact in the output folder: a wheel, or the archive of a tree.
     pub wheel: String,
-    /// Size of the wheel in bytes.
+    /// Size of that file in bytes.
     pub wheel_bytes: u64,
-    /// sha256 of the wheel.
+    /// sha256 of that file.
     pub wheel_sha256: String,
     /// Archs asked for.
     pub requested: String,
@@ -49,6 +52,18 @@ pub struct Summary {
     pub python: String,
     /// Seconds that the build system ran, when it did.
     pub build_seconds: u64,
+}
+
+/// A kind of artifact.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A Python wheel.
+    #[default]
+    Wheel,
+    /// Files for a prefix, in a `.tar.gz`.
+    Tree,
 }
 
 /// The recipe's check on a GPU.
@@ -108,12 +123,12 @@ pub struct EffectiveSources {
     pub sources: Vec<String>,
 }
 
-/// The device code of one file inside the wheel.
+/// The device code of one file inside the artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct FileCoverage {
-    /// Path inside the wheel.
+    /// Path inside the artifact.
     pub file: String,
     /// Archs found, as an arch list; empty for a file without device code.
     pub found: String,

@@ -17,11 +17,11 @@ pub fn tree(folder: &Utf8Path) -> Result<Tree, Problem> {
         return refuse("does not exist", "correct `source.path` in the recipe; it is relative to the recipe's folder");
     }
     if !folder.is_dir() {
-        return refuse("is no folder", "unpack it, or name the folder that holds setup.py");
+        return refuse("is no folder", "unpack it, or name the folder that holds the project");
     }
     let tree = Tree::read(folder, Taken::Sources)?;
     if tree.files.is_empty() {
-        return refuse("is empty", "name the folder that holds setup.py");
+        return refuse("is empty", "name the folder that holds the project");
     }
     Ok(tree)
 }

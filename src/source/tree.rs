@@ -3,7 +3,7 @@
 //! The digest covers relative path, kind, exec bit, link target and contents, ordered by path bytes. Not in it: mtimes,
 //! owners, other mode bits, empty folders and the place of the tree. Left out of a user's folder, hashed and copied
 //! neither: `.git`, `.hg`, `.svn`, `__pycache__` and `*.pyc` anywhere; `build`, `dist`, `target`, `.venv` and
-//! `*.egg-info` at the top. An unpacked sdist is taken whole.
+//! `*.egg-info` and Bazel's links `bazel-*` at the top. An unpacked sdist is taken whole.
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
@@ -125,7 +125,7 @@ fn walk(root: &Utf8Path, below: &Utf8Path, taken: Taken, files: &mut Vec<Entry>)
         };
         let path = below.join(&name);
         let kind = entry.file_type().map_err(|error| unreadable(&error))?;
-        if taken == Taken::Sources && left_out(&name, below.as_str().is_empty(), kind.is_dir()) {
+        if taken == Taken::Sources && left_out(&name, below.as_str().is_empty(), kind) {
             continue;
         }
         let full = root.join(&path);
@@ -144,12 +144,14 @@ fn walk(root: &Utf8Path, below: &Utf8Path, taken: Taken, files: &mut Vec<Entry>)
     Ok(())
 }
 
-fn left_out(name: &str, top: bool, folder: bool) -> bool {
+fn left_out(name: &str, top: bool, kind: std::fs::FileType) -> bool {
+    let folder = kind.is_dir();
     let ends = |suffix: &str| name.len() > suffix.len() && name.ends_with(suffix);
     // A worktree has a file named `.git`.
     ANYWHERE.contains(&name)
         || (!folder && ends(".pyc"))
         || (top && folder && (AT_THE_TOP.contains(&name) || ends(".egg-info")))
+        || (top && kind.is_symlink() && name.starts_with("bazel-"))
 }
 
 fn link(full: &Utf8Path, path: &Utf8Path) -> Result<String, Problem> {

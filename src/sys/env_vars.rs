@@ -8,6 +8,10 @@ pub const CUWRIGHT_CACHE_DIR: &str = "CUWRIGHT_CACHE_DIR";
 pub const CUWRIGHT_TABLES: &str = "CUWRIGHT_TABLES";
 /// Seconds that `cache gc` and `cache remove` wait for builds that use the cache. Default: 60.
 pub const CUWRIGHT_LOCK_TIMEOUT: &str = "CUWRIGHT_LOCK_TIMEOUT";
+/// Folder in which Bazel keeps the results of its actions between builds.
+pub const CUWRIGHT_BAZEL_DISK_CACHE: &str = "CUWRIGHT_BAZEL_DISK_CACHE";
+/// Address of a remote cache of Bazel's.
+pub const CUWRIGHT_BAZEL_REMOTE_CACHE: &str = "CUWRIGHT_BAZEL_REMOTE_CACHE";
 /// Folder that stands for `/` where toolkits, compilers and control groups of the system are looked for.
 pub const CUWRIGHT_SYSTEM_ROOT: &str = "CUWRIGHT_SYSTEM_ROOT";
 /// Folder of the launcher whose coordinator a compiler call asks for room; set in builds by cuwright.

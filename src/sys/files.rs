@@ -3,6 +3,7 @@
 //! Every error names its path (`fs_err`).
 
 use std::io::{self, Read, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -69,10 +70,26 @@ pub fn size(folder: &Utf8Path, patience: Duration) -> (u64, bool) {
     (bytes, true)
 }
 
-/// Removes a folder and everything in it; a folder that is not there is fine.
+/// Removes a file; one that is not there is fine.
+pub fn remove_file(path: &Utf8Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Removes a folder and everything in it, folders without write permission included; one that is not there is fine.
 pub fn remove_tree(path: &Utf8Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let folders = walkdir::WalkDir::new(path).into_iter().filter_map(Result::ok);
+            for folder in folders.filter(|entry| entry.file_type().is_dir()) {
+                // The removal that follows tells what could not be mended.
+                let _ = fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700));
+            }
+            fs::remove_dir_all(path)
+        }
         other => other,
     }
 }

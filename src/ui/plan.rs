@@ -23,6 +23,9 @@ pub fn text(plan: &PlanDocument) -> String {
         exact("recipe", recipe.trim_end());
     }
     let mut fact = |label: &str, text: &str| exact(label, &wrap(text, WIDTH - INDENT, "  "));
+    if let Some(tried) = &plan.tried {
+        fact("tried", tried);
+    }
     fact("archs", &plan.archs);
     plan.archs_why.iter().for_each(|why| fact("", why));
     match &plan.toolchain {
@@ -48,11 +51,12 @@ pub fn text(plan: &PlanDocument) -> String {
     }
     let mut fact = |label: &str, text: &str| exact(label, &wrap(text, WIDTH - INDENT, "  "));
     fact("key", &ready.key);
-    fact("cache", if ready.hit { "hit: the verified wheel would be restored" } else { "miss" });
+    fact("cache", if ready.hit { "hit: the verified artifact would be restored" } else { "miss" });
     if let Some(why) = &ready.why {
         fact("", why);
     }
-    lines.push("  command".to_owned());
+    exact("leaves", &ready.outputs);
+    lines.push(if ready.command.contains('\n') { "  commands" } else { "  command" }.to_owned());
     lines.push(ready.command.clone());
     lines.join("\n")
 }

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use super::Settings;
 use super::progress::doing;
 use super::style::{GOOD, PLAIN, WARN, bytes, clock, count, paint, table, visible};
+use crate::report::summary::Kind;
 use crate::report::{EffectiveSources, Ended, Event, FileCoverage, Planned, Status, Summary};
 use crate::sys::clock::now;
 
@@ -215,7 +216,11 @@ fn whole(summary: &Summary) -> String {
     }
     let digest = summary.wheel_sha256.get(..12).unwrap_or_default();
     lines.push(format!("key        {}", summary.key.get(..12).unwrap_or(&summary.key)));
-    lines.push(format!("wheel      {} (sha256 {digest}…)", summary.wheel));
+    let label = match summary.kind {
+        Kind::Wheel => "wheel  ",
+        Kind::Tree => "archive",
+    };
+    lines.push(format!("{label}    {} (sha256 {digest}…)", summary.wheel));
     lines.join("\n")
 }
 

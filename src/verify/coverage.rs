@@ -224,8 +224,8 @@ fn fates(file: &Found, missing: &ArchSet) -> Vec<(String, String)> {
 fn missing_file(glob: &str, found: &[Found]) -> Problem {
     let names: Vec<&str> = found.iter().map(|file| file.file.as_str()).collect();
     let holds = if names.is_empty() { "no extension file at all".to_owned() } else { names.join(", ") };
-    Problem::new("cuwright::verify::no_extension", Exit::Verify, format!("no file in the wheel matches `{glob}`"))
-        .why(format!("the wheel holds {holds}"))
+    Problem::new("cuwright::verify::no_extension", Exit::Verify, format!("no file that was built matches `{glob}`"))
+        .why(format!("there is {holds}"))
         .help("the project skipped its extension: check the switches in `build.env` and the log of the build")
 }
 

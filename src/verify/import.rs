@@ -37,7 +37,7 @@ stage = "torch"
 try:
     import importlib.util, json, os
     os.nice(10)
-    if importlib.util.find_spec("torch"):
+    if sys.argv[1] == "torch" and importlib.util.find_spec("torch"):
         import torch
     site, modules, check, gpu = json.loads(sys.stdin.readline())
     sys.path.insert(0, site)
@@ -55,7 +55,7 @@ try:
         import torch
         torch.cuda.init()
     stage = "check"
-    exec(compile(check, "<check>", "exec"), {"__name__": "__check__"})
+    exec(compile(check, "<check>", "exec"), {"__name__": "__check__", "root": site})
     if gpu:
         # Kernels fail only when somebody waits for them.
         torch.cuda.synchronize()
@@ -67,7 +67,8 @@ except BaseException as error:
 "#;
 
 impl Checker {
-    /// Starts `python` with `env` in an empty folder of its own, made in `within` or among the temporary files.
+    /// Starts `python` with `env` in an empty folder of its own, made in `within` or among the temporary files; it
+    /// imports torch at once if `torch` says so, which must not be where torch itself is checked.
     ///
     /// # Errors
     /// A Python that does not start, or no room for a temporary folder.
@@ -75,6 +76,7 @@ impl Checker {
         python: &Utf8Path,
         mut env: BTreeMap<String, String>,
         within: Option<&Utf8Path>,
+        torch: bool,
     ) -> Result<Self, Problem> {
         let mut folder = tempfile::Builder::new();
         folder.prefix("cuwright-import-");
@@ -83,7 +85,9 @@ impl Checker {
         let folder =
             Utf8Path::from_path(cwd.path()).ok_or_else(|| not_run(python, &"the temporary folder is not UTF-8"))?;
         env.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
-        let spec = CommandSpec::new(python.as_str(), folder).args(["-X", "faulthandler", "-c", SCRIPT]).env(env);
+        let spec = CommandSpec::new(python.as_str(), folder)
+            .args(["-X", "faulthandler", "-c", SCRIPT, if torch { "torch" } else { "" }])
+            .env(env);
         let process = process::start_waiting(&spec).map_err(|error| not_run(python, &error))?;
         Ok(Self { python: python.to_owned(), process, _cwd: cwd })
     }
@@ -258,7 +262,7 @@ mod tests {
         fs_err::write(root.join("mine.py"), "answer = 42\n").unwrap();
         let env = BTreeMap::from([("PYTHONPATH".to_owned(), root.to_string())]);
         let python = which::which("python3").unwrap();
-        let checker = Checker::start(Utf8Path::from_path(&python).unwrap(), env, None).unwrap();
+        let checker = Checker::start(Utf8Path::from_path(&python).unwrap(), env, None, true).unwrap();
         let site = Site { root: root.to_owned(), extensions: Vec::new() };
         run_on_gpu(checker, &site, &["mine".to_owned()], check, "H200").unwrap()
     }

@@ -12,14 +12,13 @@ use super::site::{self, ExtensionFile};
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
 
-/// Suffixes of files that hold GPU code and are no extension files.
-const OBJECTS: [&str; 7] = ["o", "obj", "a", "lib", "cubin", "fatbin", "dll"];
-
 /// What an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// A wheel.
     Wheel,
+    /// A tree of files in a `.tar.gz`, as builds make it.
+    Tree,
     /// A folder, or the files of an installed package.
     Folder,
     /// One file.
@@ -49,19 +48,24 @@ impl Opened {
     /// How to show a file of this input.
     pub fn label(&self, file: &ExtensionFile) -> String {
         match self.shape {
-            Shape::Wheel => format!("{}:{}", self.name, file.name),
+            Shape::Wheel | Shape::Tree => format!("{}:{}", self.name, file.name),
             Shape::Folder => format!("{}/{}", self.name.trim_end_matches('/'), file.name),
             Shape::File => self.name.clone(),
         }
     }
 
-    /// Whether names within the input are whole paths of a package, as recipes write them.
+    /// Whether it is a wheel, whose name promises things.
     pub fn is_wheel(&self) -> bool {
+        self.shape == Shape::Wheel
+    }
+
+    /// Whether names within the input are whole paths of an artifact, as recipes write them.
+    pub fn is_artifact(&self) -> bool {
         self.scratch.is_some()
     }
 }
 
-/// Opens `path`, shown as `shown`: a wheel, a file, a folder with wheels and libraries, or a glob over such.
+/// Opens `path`, shown as `shown`: a wheel, a packed tree, a file, a folder with wheels and libraries, or a glob over such.
 ///
 /// # Errors
 /// A path that is not there, a folder without anything to read, or a broken wheel.
@@ -70,7 +74,10 @@ pub fn open(path: &Utf8Path, shown: &str) -> Result<Vec<Opened>, Problem> {
         return folder(path, shown);
     }
     if path.is_file() {
-        return if site::is_wheel(path) { wheel(path, shown) } else { Ok(vec![file(path, shown)]) };
+        return match Packed::of(path) {
+            Some(packed) => unpacked(packed, path, shown),
+            None => Ok(vec![file(path, shown)]),
+        };
     }
     if shown.contains(['*', '?', '[', '{']) {
         return glob(path, shown);
@@ -92,7 +99,21 @@ fn file(path: &Utf8Path, shown: &str) -> Opened {
     Opened { name: shown.to_owned(), shape: Shape::File, files, root, scratch: None }
 }
 
-fn wheel(path: &Utf8Path, shown: &str) -> Result<Vec<Opened>, Problem> {
+/// A file that has to be unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packed {
+    Wheel,
+    Tree,
+}
+
+impl Packed {
+    fn of(path: &Utf8Path) -> Option<Self> {
+        let tree = || site::is_packed_tree(path).then_some(Self::Tree);
+        if site::is_wheel(path) { Some(Self::Wheel) } else { tree() }
+    }
+}
+
+fn unpacked(packed: Packed, path: &Utf8Path, shown: &str) -> Result<Vec<Opened>, Problem> {
     let no_scratch = |why: String| {
         Problem::new("cuwright::verify::no_scratch", Exit::Verify, format!("{shown} cannot be unpacked"))
             .why(why)
@@ -102,8 +123,12 @@ fn wheel(path: &Utf8Path, shown: &str) -> Result<Vec<Opened>, Problem> {
         tempfile::Builder::new().prefix("cuwright-").tempdir().map_err(|error| no_scratch(error.to_string()))?;
     let root = Utf8PathBuf::from_path_buf(scratch.path().to_owned())
         .map_err(|_| no_scratch("its path is not UTF-8".to_owned()))?;
-    let files = site::unpack(path, &root)?.extensions;
-    Ok(vec![Opened { name: shown.to_owned(), shape: Shape::Wheel, files, root, scratch: Some(scratch) }])
+    let (site, shape) = match packed {
+        Packed::Wheel => (site::unpack(path, &root)?, Shape::Wheel),
+        Packed::Tree => (site::unpack_tree(path, &root)?, Shape::Tree),
+    };
+    let files = site.extensions;
+    Ok(vec![Opened { name: shown.to_owned(), shape, files, root, scratch: Some(scratch) }])
 }
 
 /// A folder: each wheel in it is an input, and what else can hold GPU code is another.
@@ -117,8 +142,13 @@ fn folder(path: &Utf8Path, shown: &str) -> Result<Vec<Opened>, Problem> {
             continue;
         }
         let inner = found.strip_prefix(path).unwrap_or(&found).to_owned();
-        if found.extension() == Some("whl") {
-            inputs.extend(wheel(&found, path_in(shown, &inner).as_str())?);
+        let packed = match found.extension() {
+            Some("whl") => Some(Packed::Wheel),
+            Some("gz") => Packed::of(&found),
+            _ => None,
+        };
+        if let Some(packed) = packed {
+            inputs.extend(unpacked(packed, &found, path_in(shown, &inner).as_str())?);
         } else if is_code(&inner) {
             files.push(ExtensionFile { name: inner.into_string(), path: found });
         }
@@ -134,7 +164,7 @@ fn path_in(shown: &str, inner: &Utf8Path) -> Utf8PathBuf {
 }
 
 fn is_code(path: &Utf8Path) -> bool {
-    site::is_extension(path) || path.extension().is_some_and(|suffix| OBJECTS.contains(&suffix))
+    site::is_extension(path) || site::is_object(path)
 }
 
 /// Files below a folder, in byte order of their paths.

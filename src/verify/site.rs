@@ -2,7 +2,8 @@
 //!
 //! Scripts and data files of a wheel are left out: nothing that we check needs them.
 
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use fs_err as fs;
@@ -22,7 +23,7 @@ pub struct ExtensionFile {
     pub path: Utf8PathBuf,
 }
 
-/// An unpacked wheel.
+/// An unpacked wheel, or a tree of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     /// Folder to put on `sys.path`.
@@ -63,6 +64,78 @@ pub fn unpack(wheel: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem> {
     }
     extensions.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Site { root: root.to_owned(), extensions })
+}
+
+/// Files of a tree that can hold device code: libraries, objects, archives, and programs whatever their name.
+pub fn of_tree(root: &Utf8Path, files: &[Utf8PathBuf]) -> Site {
+    let code = files.iter().filter(|name| {
+        let path = root.join(name);
+        // A library and the link that names its version are one file.
+        !path.is_symlink()
+            && (is_object(name) || is_extension(name) && starts_with(&path, *b"\x7fELF") || is_program(&path))
+    });
+    let extensions = code.map(|name| ExtensionFile { name: name.to_string(), path: root.join(name) }).collect();
+    Site { root: root.to_owned(), extensions }
+}
+
+/// Unpacks the tree in `archive`, a `.tar.gz`, into the empty folder `root`. Links are left out: what they lead to is in
+/// the tree as well.
+///
+/// # Errors
+/// A file that is no such archive, or one with paths that lead out of the folder.
+pub fn unpack_tree(archive: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem> {
+    let broken = |why: String| {
+        Problem::new(
+            "cuwright::verify::broken_archive",
+            Exit::Verify,
+            format!("{archive} cannot be read as an archive"),
+        )
+        .why(why)
+        .help("build it again; if it was downloaded, download it again")
+    };
+    let file = fs::File::open(archive).map_err(|error| broken(error.to_string()))?;
+    let mut tar = tar::Archive::new(flate2::read::MultiGzDecoder::new(std::io::BufReader::new(file)));
+    let mut files = Vec::new();
+    for entry in tar.entries().map_err(|error| broken(error.to_string()))? {
+        let mut entry = entry.map_err(|error| broken(error.to_string()))?;
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let inside = Utf8Path::new(&name)
+            .components()
+            .all(|part| matches!(part, Utf8Component::Normal(_) | Utf8Component::CurDir));
+        if !inside {
+            return Err(broken(format!("the member `{name}` leads out of the archive")));
+        }
+        let inner: Utf8PathBuf =
+            Utf8Path::new(&name).components().filter(|part| *part != Utf8Component::CurDir).collect();
+        let executable = entry.header().mode().is_ok_and(|mode| mode & 0o100 != 0);
+        let path = root.join(&inner);
+        let mut write = || -> std::io::Result<()> {
+            fs::create_dir_all(path.parent().unwrap_or(root))?;
+            let mut out = fs::File::create(&path)?;
+            std::io::copy(&mut entry, &mut out)?;
+            out.file().set_permissions(std::fs::Permissions::from_mode(if executable { 0o755 } else { 0o644 }))
+        };
+        write().map_err(|error| broken(format!("{name}: {error}")))?;
+        files.push(inner);
+    }
+    files.sort();
+    Ok(of_tree(root, &files))
+}
+
+/// Suffixes of files that hold GPU code and are no extension files.
+const OBJECTS: [&str; 7] = ["o", "obj", "a", "lib", "cubin", "fatbin", "dll"];
+
+/// Whether a path names a file that may hold GPU code and is no extension file.
+pub fn is_object(path: &Utf8Path) -> bool {
+    path.extension().is_some_and(|suffix| OBJECTS.contains(&suffix))
+}
+
+fn is_program(path: &Utf8Path) -> bool {
+    let executable = |meta: std::fs::Metadata| meta.permissions().mode() & 0o100 != 0;
+    fs::metadata(path).is_ok_and(executable) && starts_with(path, *b"\x7fELF")
 }
 
 /// Which side of a copy failed: what a full disk refuses is no fault of the wheel.
@@ -131,12 +204,18 @@ fn placed(name: &str) -> Place {
 
 /// Whether a file starts like a zip archive.
 pub fn is_wheel(path: &Utf8Path) -> bool {
+    starts_with(path, *b"PK\x03\x04")
+}
+
+/// Whether a file starts like one that gzip made.
+pub fn is_packed_tree(path: &Utf8Path) -> bool {
+    let mut head = [0; 2];
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == [0x1f, 0x8b]
+}
+
+fn starts_with(path: &Utf8Path, magic: [u8; 4]) -> bool {
     let mut head = [0; 4];
-    let read = fs::File::open(path).and_then(|mut file| {
-        file.rewind()?;
-        file.read_exact(&mut head)
-    });
-    read.is_ok() && head == *b"PK\x03\x04"
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == magic
 }
 
 #[cfg(test)]
@@ -152,6 +231,41 @@ mod tests {
         assert_eq!(placed("pkg/"), Place::Elsewhere);
         assert_eq!(placed("../evil"), Place::Outside);
         assert_eq!(placed("/etc/passwd"), Place::Outside);
+    }
+
+    #[test]
+    fn a_packed_tree_gives_what_can_hold_code_and_never_leads_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        let pack = |name: &str, members: &[(&str, u32, &[u8])]| {
+            let archive = root.join(name);
+            let gzip = flate2::write::GzEncoder::new(fs::File::create(&archive).unwrap(), flate2::Compression::fast());
+            let mut tar = tar::Builder::new(gzip);
+            for (name, mode, bytes) in members {
+                let mut header = tar::Header::new_gnu();
+                header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+                header.set_mode(*mode);
+                header.set_size(bytes.len() as u64);
+                header.set_cksum();
+                tar.append(&header, *bytes).unwrap();
+            }
+            tar.into_inner().unwrap().finish().unwrap();
+            unpack_tree(&archive, &root.join(format!("{name}-to")))
+        };
+        let elf = b"\x7fELF rest";
+        let members: [(&str, u32, &[u8]); 5] = [
+            ("./bin/tool", 0o755, elf),
+            ("bin/script", 0o755, b"#!/bin/sh\n"),
+            ("lib/libx.so.1", 0o644, elf),
+            ("lib/libx.so", 0o644, b"INPUT(libx.so.1)"),
+            ("lib/liby.a", 0o644, b"!<arch>\n"),
+        ];
+        let names: Vec<String> = pack("a.tar.gz", &members).unwrap().extensions.into_iter().map(|f| f.name).collect();
+        assert_eq!(names, ["bin/tool", "lib/libx.so.1", "lib/liby.a"]);
+        for evil in ["../evil", "/etc/evil"] {
+            let refused = pack("b.tar.gz", &[(evil, 0o644, b"x")]).unwrap_err();
+            assert_eq!(refused.code(), "cuwright::verify::broken_archive");
+        }
     }
 
     #[test]

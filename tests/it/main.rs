@@ -8,6 +8,7 @@ mod support;
 
 mod abi;
 mod arch;
+mod backends;
 mod build;
 mod cache;
 mod choose;

@@ -33,6 +33,7 @@ fn summary(unit: &str, restored: bool) -> Summary {
         version: Some("1.0".into()),
         key: "0123456789abcdef".into(),
         restored,
+        kind: crate::report::summary::Kind::Wheel,
         wheel: "dist/x-1.0.whl".into(),
         wheel_bytes: 1 << 20,
         wheel_sha256: "fedcba9876543210".into(),

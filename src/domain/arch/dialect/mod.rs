@@ -163,6 +163,20 @@ fn each(
     Problems::check(refused).map(|()| words.join(separator))
 }
 
+/// A list of numbers with semicolons, for a variable of a project's own that has no words for PTX.
+///
+/// # Errors
+/// PTX, for which there is no word.
+pub fn joined_list(variable: &str, set: &ArchSet, spelling: Spelling) -> Result<String, Problems> {
+    each(set, ";", |arch, form| {
+        if form.ptx || !form.sass {
+            let why = "its list names machine code only";
+            return Err(refusal(variable, arch, form, why, format!("use {arch} without PTX")));
+        }
+        Ok(spelling.write(arch))
+    })
+}
+
 fn plain_only(consumer: &str, arch: Arch, form: Form) -> Result<(), Problem> {
     if arch.variant == Variant::Plain {
         return Ok(());
