@@ -115,7 +115,7 @@ def run(name, command, environment, folder, limit):
     group.remove()
     with open(os.path.join(folder, f"{name}.log")) as log:
         lines = log.read().splitlines()
-    marks = ("rror", "illed", "Verified", "memory", "effective", "found", "compilers on")
+    marks = ("error", "Error", "Killed", "killed", "Verified", "memory", "effective", "found", "compilers on")
     for line in [line for line in lines if any(mark in line for mark in marks)][-12:]:
         print("   ", line[:200])
     return child.returncode
