@@ -80,7 +80,7 @@ impl Launcher {
             .transpose()?;
         let cmake = match backend {
             Backend::Cmake => true,
-            Backend::Pyproject => source.join("CMakeLists.txt").exists(),
+            Backend::Pyproject => source.join(&unit.recipe.build.folder).join("CMakeLists.txt").exists(),
             Backend::SetupPy | Backend::Bazel => false,
         };
         let unit = coordinator.unit(spec).map_err(|error| error.to_string())?;
@@ -106,7 +106,8 @@ fn insists_on_cuda_home(unit: &Prepared, source: &Utf8Path) -> bool {
     let without_ninja = |text: &str| text.lines().any(|line| line.contains("use_ninja") && line.contains("False"));
     let old = release(&unit.toolchain.torch.version) < Some((2, 1));
     old || unit.toolchain.ninja.is_none()
-        || fs_err::read_to_string(source.join("setup.py")).is_ok_and(|text| without_ninja(&text))
+        || fs_err::read_to_string(source.join(&unit.recipe.build.folder).join("setup.py"))
+            .is_ok_and(|text| without_ninja(&text))
 }
 
 /// The first two numbers of a version.
@@ -130,11 +131,12 @@ impl Placed {
     /// The command with stand-ins for its compilers; it dies with cuwright.
     pub fn wrap(&self, spec: &CommandSpec) -> CommandSpec {
         // A program that is not there is told apart by who tries to start it.
-        if !Utf8Path::new(&spec.program).exists() {
+        let path = spec.env.get(vars::PATH).map_or("", String::as_str);
+        let Some(program) = Env::of(spec.cwd.as_path(), [(vars::PATH, path)]).find_program(&spec.program) else {
             return spec.clone();
-        }
+        };
         let mut wrapped = CommandSpec::new(self.placement.starter().as_str(), spec.cwd.as_path())
-            .args([spec.program.as_str()])
+            .args([program.as_str()])
             .args(&spec.args)
             .env(spec.env.clone());
         let mut variables = self.placement.variables();
@@ -194,7 +196,9 @@ pub fn write_timings(context: &Context<'_>, name: &str, request: &Request, timel
 pub fn effective(timeline: &Timeline) -> (ArchSet, Vec<EffectiveSources>) {
     let mut all = ArchSet::new();
     let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for call in timeline.calls.iter().filter(|call| call.device) {
+    // CMake tries a compiler before it knows the archs.
+    let probe = |source: &str| source.contains("CMakeCUDACompiler");
+    for call in timeline.calls.iter().filter(|call| call.device && !probe(&call.source)) {
         all = all.union(&call.archs.parse().unwrap_or_default());
         groups.entry(&call.archs).or_default().push(call.source.clone());
     }

@@ -30,6 +30,9 @@ fn a_project_of_caffes_age_is_built_verified_packed_and_restored() {
     assert_eq!((&first["restored"], &first["kind"]), (&false.into(), &"tree".into()));
     assert_eq!((&first["effective"], &first["files"][0]["found"]), (&"8.6;9.0+PTX".into(), &"8.6;9.0+PTX".into()));
     assert!(first["import-output"].to_string().contains("axpy for CUDA 13"), "{first:#}");
+    // The compilers were run by the launcher, which alone knows the sources.
+    let sources = serde_json::json!([{ "archs": "8.6;9.0+PTX", "sources": ["src/axpy.cu"] }]);
+    assert_eq!(first["effective-sources"], sources);
     let archive = first["wheel"].as_str().unwrap();
     assert_eq!(entries(archive), ["bin/axpy", "include/axpy.h", "lib/libaxpy.so"]);
     // What was made stands on its own.
@@ -50,6 +53,7 @@ fn a_scikit_build_core_extension_becomes_a_wheel_that_imports() {
     let said = artifact(&sandbox.run(&["build", tree.as_str(), "--arch", "8.6;9.0+PTX", "--json"]).assert_code(0));
     assert_eq!((&said["effective"], &said["files"][0]["found"]), (&"8.6;9.0+PTX".into(), &"8.6;9.0+PTX".into()));
     assert!(said["import-output"].to_string().contains("skbuild_ext imports"), "{said:#}");
+    assert_eq!(said["effective-sources"][0]["sources"], serde_json::json!(["src/scale.cu"]));
     assert_eq!((&said["kind"], &said["version"]), (&"wheel".into(), &"0.1.0".into()));
 }
 
