@@ -216,6 +216,17 @@ fn theirs_torch(bare: &Utf8Path) -> String {
 }
 
 #[test]
+fn archs_that_the_toolkit_to_come_does_not_know_cost_no_download() {
+    let (sandbox, own) = own_cache(real::sandbox());
+    for command in ["plan", "build"] {
+        let said = sandbox.run(&[command, "mmcv", "--arch", "6.1;7.0;8.6"]).assert_code(12);
+        assert!(said.stderr.contains("no longer compiles for 6.1 and 7.0"), "{}", said.stderr);
+        assert!(said.stderr.contains("would come from wheels, with torch"), "{}", said.stderr);
+        assert!(!own.join("toolchains-v1").exists());
+    }
+}
+
+#[test]
 fn offline_names_what_is_missing() {
     let (sandbox, own) = own_cache(real::sandbox());
     resolutions(&own);

@@ -4,6 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::kits::Survey;
 use super::{Choice, Trail, World, hosts::Hosts, of_python, within};
+use crate::compat::support::{self, Compiler};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::requirement::Requirement;
@@ -118,6 +119,15 @@ impl World<'_> {
         Ok(Toolkit { home, ..found.toolkit.clone() })
     }
 
+    /// Archs that the toolkit of `row` is known not to compile for: no reason to fetch it first.
+    fn refused_archs(&self, row: &combinations::Combination, survey: &Survey) -> Vec<Problem> {
+        let archs = self.request.archs.clone().unwrap_or_default();
+        let available = survey.available(self.request);
+        let refused = support::against_compiler_here(&archs, Compiler::release(row.cuda), &[], Some(&available));
+        let origin = format!("CUDA {} would come from wheels, with torch {}", row.cuda, row.torch);
+        refused.into_iter().map(|problem| problem.why(&origin)).collect()
+    }
+
     /// A whole environment from wheels.
     pub(super) fn provision(
         &self,
@@ -138,6 +148,11 @@ impl World<'_> {
             install: self.request.install,
             kind: provision::Kind::Whole,
         };
+        let looked = provision::Request { install: false, ..wanted.clone() };
+        let absent = provision::ensure(&looked, self.root, self.env, &mut |_| {});
+        if absent.is_err_and(|problem| problem.code() == provision::NOT_INSTALLED) {
+            Problems::check(self.refused_archs(row, survey))?;
+        }
         let made = provision::ensure(&wanted, self.root, self.env, watch).map_err(|problem| {
             let unused = survey.unused(&row.torch, row.cuda, self.root);
             let problem = trail.warnings.iter().cloned().fold(problem, Problem::why);
