@@ -112,6 +112,13 @@ fn thor_goes_by_the_name_that_toolkit_and_torch_know() {
     holds(&run("10.1", "13.0", "2.9.0+cu130", &torch29, 12), &["10.1 was renamed to 11.0 in CUDA 13.0"]);
     let said = run("10.1", "12.8", "2.9.0+cu128", &torch29, 12);
     holds(&said, &["torch 2.9.0+cu128 does not accept 10.1", "2.8 accepts 10.1", "say 11.0", "-gencode"]);
+    // A project that CMake tells the archs does not ask torch's list.
+    let sandbox = with(&["12.8"], "2.9.0+cu128", &torch29);
+    let recipe = "schema = 1\npackage.name = \"thor\"\nsource.path = \".\"\nbuild.backend = \"cmake\"\n\
+                  toolchain.build-requires = [\"ninja\"]\n";
+    sandbox.file("CMakeLists.txt", "").file("cuwright.toml", recipe);
+    let said = plan(&sandbox, &["--arch", "10.1"]).assert_code(0);
+    holds(&said, &["CMAKE_CUDA_ARCHITECTURES=101"]);
 }
 
 #[test]
