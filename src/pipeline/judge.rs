@@ -121,6 +121,11 @@ fn understand<'a>(question: &'a Question, env: &'a Env, cache_root: Option<&Utf8
         problems.extend(found);
         Vec::new()
     });
+    if !question.runs_on.is_empty() && gpus.is_empty() && problems.is_empty() && here.is_empty() {
+        let empty = Problem::new("cuwright::target::empty_list", Exit::Usage, "`--runs-on` names no GPU");
+        problems
+            .push(empty.why("its value is empty").help("name GPUs: `--runs-on \"RTX 3090, H100\"`, or leave it out"));
+    }
     problems.extend(here);
     Problems::check(problems)?;
     let python = match (&question.python, &question.package) {
@@ -246,7 +251,10 @@ impl Judge<'_> {
     fn file(&self, file: &Found, all: &[Found]) -> File {
         let mut findings: Vec<Finding> = coverage::oddities(file).map(|text| warning(Topic::File, text)).collect();
         let waivers = coverage::waivers(&self.verify, file);
-        if let Some(expected) = &self.expected {
+        let damaged = coverage::damaged(file);
+        let whole = damaged.is_none();
+        findings.extend(damaged.map(|problem| Finding::error(Topic::File, problem)));
+        if let Some(expected) = self.expected.as_ref().filter(|_| whole) {
             let lack = coverage::lack(&self.verify, expected, file, all);
             findings.extend(lack.map(|lack| of_lack(self.strictly(lack, file, &format!("wanted {expected}")))));
             if self.question.strict {
@@ -255,7 +263,7 @@ impl Judge<'_> {
             }
         }
         let mut gpus = Vec::new();
-        for gpu in &self.gpus {
+        for gpu in self.gpus.iter().filter(|_| whole) {
             let mut fate = fate::fate(file, gpu, self.driver.as_ref());
             let arch = crate::domain::arch::Arch::plain(gpu.capability);
             fate.waived = waivers

@@ -74,6 +74,10 @@ pub fn matrix(recipes: Vec<Loaded>, request: &Request, axes: &Axes) -> Result<Un
         for idle in &spanned.idle {
             found.warnings.push(format!("{}: `matrix.exclude` matches no cell with {}", loaded.origin, idle.words()));
         }
+        if spanned.cells.is_empty() && !matrix.is_empty() {
+            found.warnings.push(format!("{}: `matrix.exclude` takes out every cell", loaded.origin));
+            continue;
+        }
         if spanned.cells.is_empty() {
             found.warnings.push(format!("{} has no matrix and is one unit", loaded.origin));
             found.add(loaded, Cell::default(), request.clone());
@@ -103,6 +107,9 @@ fn nothing_left(found: &Units) -> Problem {
     let problem = Problem::new("cuwright::matrix::nothing_left", Exit::Toolchain, "no cell of the matrix can be built");
     let reason = |unit: &Unit| Some(format!("{}: {}", unit.id, unit.pruned.as_ref()?));
     let problem = found.units.iter().filter_map(reason).fold(problem, Problem::why);
+    // Where no cell is there at all, a warning says who took them out.
+    let warned = found.warnings.iter().filter(|_| found.units.is_empty());
+    let problem = warned.fold(problem, Problem::why);
     problem.help("change an axis so that archs, torch, CUDA and Python go together")
 }
 

@@ -39,6 +39,10 @@ pub fn judge(verify: &Verify, requested: &ArchSet, found: &[Found]) -> Judgement
             waived: waivers.first().map(|waiver| waiver.reason.clone()),
         });
         judgement.warnings.extend(oddities(file));
+        if let Some(problem) = damaged(file) {
+            judgement.problems.push(problem);
+            continue;
+        }
         match lack(verify, requested, file, found) {
             Some(Lack::Problem(problem)) => judgement.problems.push(problem),
             Some(Lack::Warning(warning)) => judgement.warnings.push(warning),
@@ -108,6 +112,19 @@ pub fn absent(verify: &Verify, found: &[Found]) -> Vec<Problem> {
     }
     let lone = |glob: &&String| matcher(glob).is_some_and(|matcher| !found.iter().any(|file| file.is_named(&matcher)));
     verify.extensions.iter().filter(lone).map(|glob| missing_file(glob, found)).collect()
+}
+
+/// A file that was not read whole: nothing can be said of what it lacks.
+pub fn damaged(file: &Found) -> Option<Problem> {
+    let (first, more) = file.hidden.split_first()?;
+    let message = format!("{} is damaged, or beyond what is read of a file", file.file);
+    let problem = Problem::new("cuwright::verify::damaged_file", Exit::Verify, message).why(first);
+    let problem = more.iter().fold(problem, Problem::why);
+    Some(
+        problem.help(
+            "build it again, or copy it again; a file cut short means that a disk was full or a transfer broke off",
+        ),
+    )
 }
 
 /// What was odd about a file, as warnings.

@@ -55,6 +55,8 @@ pub struct Found {
     pub toolkit: Option<CudaVersion>,
     /// What was odd about the file; such a file may hold more than was seen.
     pub oddities: Vec<String>,
+    /// Why the file may hold more than was seen; empty where all of it was read.
+    pub hidden: Vec<String>,
 }
 
 /// How far to look.
@@ -146,10 +148,12 @@ fn of_listing(listing: &Listing) -> Found {
             None => found.groups.push(Group { images, count: 1 }),
         }
     }
-    if !listing.complete {
-        found.oddities.push("damage or a limit may hide device code".to_owned());
+    let said = listing.diagnostics.iter().take(3).map(ToString::to_string);
+    if listing.complete {
+        found.oddities.extend(said);
+    } else {
+        found.hidden.extend(said);
     }
-    found.oddities.extend(listing.diagnostics.iter().take(3).map(ToString::to_string));
     found
 }
 

@@ -335,3 +335,14 @@ fn json_and_ci_services_say_which_unit_it_is() {
     let verbose = sandbox.run(&[&args[..], &["-v"]].concat()).assert_code(13);
     assert!(verbose.stderr.contains("\njson-b | error: no\n"), "{}", verbose.stderr);
 }
+
+#[test]
+fn a_matrix_whose_cells_are_all_taken_out_builds_nothing() {
+    let sandbox = Sandbox::new();
+    let recipe = "schema = 1\npackage.name = \"x\"\nsource.path = \".\"\ntargets.arch = [\"8.6\"]\n\
+                  [matrix]\narch = [\"9.0\", \"8.0\"]\nexclude = [{ arch = \"9.0\" }, { arch = \"8.0\" }]\n";
+    sandbox.file("cuwright.toml", recipe).file("setup.py", "");
+    let said = sandbox.run(&["plan", "--matrix"]).assert_code(12);
+    assert!(said.stderr.contains("error[cuwright::matrix::nothing_left]"), "{}", said.stderr);
+    assert!(said.stderr.contains("`matrix.exclude` takes out every cell"), "{}", said.stderr);
+}

@@ -260,3 +260,20 @@ fn an_empty_file_beside_a_full_one_fails_when_strict() {
         assert!(said.stderr.contains("error[cuwright::verify::no_device_code]"), "{}", said.stderr);
     }
 }
+
+#[test]
+fn a_file_that_is_cut_short_is_not_judged_by_what_is_left_of_it() {
+    let sandbox = library("_C.so", &[&["sm_80"]]);
+    let whole = fs_err::read(sandbox.work().join("_C.so")).unwrap();
+    for part in [whole.len() * 2 / 3, whole.len() * 95 / 100] {
+        fs_err::write(sandbox.work().join("cut.so"), &whole[..part]).unwrap();
+        for more in [&["--expect", "8.0"][..], &["--runs-on", "A100"], &[]] {
+            let said = sandbox.run(&[&["verify", "cut.so"], more].concat()).assert_code(14);
+            assert!(said.stderr.contains("error[cuwright::verify::damaged_file]"), "{}", said.stderr);
+            assert!(!said.stderr.contains("built without CUDA"), "{}", said.stderr);
+        }
+    }
+    // An empty variable of a CI job must not turn the question off.
+    let said = sandbox.run(&["verify", "_C.so", "--runs-on", ""]).assert_code(2);
+    assert!(said.stderr.contains("`--runs-on` names no GPU"), "{}", said.stderr);
+}
