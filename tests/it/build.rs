@@ -209,8 +209,8 @@ fn a_full_disk_behind_the_output_names_the_wheel_that_was_made() {
     fs_err::remove_dir(&out).unwrap();
     fs_err::write(&out, "").unwrap();
     let said = running.finish().assert_code(13);
-    assert!(said.stdout.contains("the verified wheel is "), "{}", said.stdout);
-    let wheel = said.stdout.split("the verified wheel is ").nth(1).unwrap().split('"').next().unwrap();
+    assert!(said.stdout.contains("the verified artifact is "), "{}", said.stdout);
+    let wheel = said.stdout.split("the verified artifact is ").nth(1).unwrap().split('"').next().unwrap();
     assert!(Utf8Path::new(wheel).is_file());
     fs_err::remove_file(&out).unwrap();
     let mut again = sandbox.command(&["build", tree.as_str(), "--arch", "9.0", "--json", "--out", "out"]);
