@@ -7,7 +7,7 @@ use regex::Regex;
 use super::line::Line;
 
 /// Literals, one of which every line that marks an error holds.
-pub(super) const ERRORS: [&str; 21] = [
+pub(super) const ERRORS: [&str; 22] = [
     "error:",
     "Error:",
     "ERROR:",
@@ -27,6 +27,7 @@ pub(super) const ERRORS: [&str; 21] = [
     "Segmentation fault",
     "command not found",
     "panicked at",
+    "what():",
     " *** ",
     "Interrupt",
 ];
@@ -58,6 +59,7 @@ static MARK: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"Segmentation fault",
         r": command not found$",
         r"panicked at",
+        r"^what\(\): ",
         r"^make(?:\[\d+\])?: \*\*\* ",
     ];
     Regex::new(&kinds.join("|")).ok()
