@@ -77,7 +77,10 @@ fn topics_are_shown_listed_and_suggested_and_a_file_wins_over_one() {
     let page = sandbox.run(&["explain", "no-kernel-image"]).assert_code(0).stdout;
     assert!(page.contains("NVIDIA/apex#1051") && page.contains("Mends:"), "{page}");
     for code in ["cuwright::build::failed", "build::failed"] {
-        assert!(sandbox.run(&["explain", code]).assert_code(0).stdout.contains("A command of the build system ended"), "{code}");
+        assert!(
+            sandbox.run(&["explain", code]).assert_code(0).stdout.contains("A command of the build system ended"),
+            "{code}"
+        );
     }
     let list = sandbox.run(&["explain", "--list"]).assert_code(0).stdout;
     for name in ["arch", "out-of-memory", "ninja-stopped", "cuwright::cache::busy"] {
