@@ -219,12 +219,15 @@ fn tokens_in_other_hands_count_until_their_holder_is_gone() {
     while begin.elapsed() < Duration::from_secs(7) {
         assert!(start(3).wait_with_output().unwrap().status.success());
     }
-    let three = [start(4), start(5), start(6)].map(|child| child.wait_with_output().unwrap());
-    assert!(three.iter().all(|said| said.status.success()));
+    // On a busy machine two may miss each other, but not again and again.
+    for _ in 0..12 {
+        let three = [start(4), start(5), start(6)].map(|child| child.wait_with_output().unwrap());
+        assert!(three.iter().all(|said| said.status.success()));
+    }
     let calls = rig.finish().timeline.calls;
     let together = |names: [&str; 2]| {
-        let [a, b] = names.map(|name| calls.iter().find(|call| call.source == name).unwrap());
-        a.began < b.ended && b.began < a.ended
+        let [a, b] = names.map(|name| calls.iter().filter(|call| call.source == name).collect::<Vec<_>>());
+        a.iter().any(|a| b.iter().any(|b| a.began < b.ended && b.began < a.ended))
     };
     assert!(!together(["1.cu", "2.cu"]) && together(["4.cu", "5.cu"]), "{calls:#?}");
 }
