@@ -61,9 +61,12 @@ fn main() {
         let (middle, high) = (median(times, 50), median(times, 90));
         println!("| {name} | {middle:.2} | {high:.2} | {:.2} |", middle - base);
     }
-    // One that runs for ever, so that the other waits.
+    // One that runs for long whatever it is given, so that the other waits.
+    let long = root.join("long");
+    fs_err::write(&long, "#!/bin/sh\nexec sleep 60\n").expect("a script");
+    fs_err::set_permissions(&long, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
     fs_err::remove_file(launch.join("real/bin/nvcc")).expect("a link");
-    std::os::unix::fs::symlink("/usr/bin/yes", launch.join("real/bin/nvcc")).expect("a link");
+    std::os::unix::fs::symlink(&long, launch.join("real/bin/nvcc")).expect("a link");
     let mut children = [call(&stand_in, true).stdout(Stdio::null()).spawn(), call(&stand_in, true).spawn()]
         .map(|child| child.expect("it runs"));
     while unit.status().waiting == 0 {

@@ -1,7 +1,8 @@
 //! Holds the one limit of all builds: lets calls in, watches their memory, remembers what they took.
 //!
-//! One thread, the pump, decides; a thread for each connection (`unit`) only writes down what its stand-in says and wakes
-//! the pump. Invariant: a call is in `active` exactly as long as its connection lives.
+//! A thread for each connection (`unit`) writes down what its stand-in says, and lets in what may begin by it; one
+//! thread, the pump, does so as time passes and memory changes. Invariant: a call is in `active` exactly as long as its
+//! connection lives.
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
@@ -35,6 +36,21 @@ pub struct Limits {
     pub cores: u32,
     /// Bytes of memory for compilers, where less than the machine's is wanted.
     pub memory: Option<u64>,
+}
+
+impl Limits {
+    /// Bytes that may still be given away where the running calls hold `used`.
+    fn free(self, used: u64, env: &Env) -> Option<u64> {
+        if machine::memory_pressure().is_some_and(|pressure| pressure > PRESSED) {
+            return Some(0);
+        }
+        let own = self.memory.map(|limit| limit.saturating_sub(used));
+        let system = machine::available_memory(env).map(|bytes| bytes.saturating_sub(MARGIN));
+        match (own, system) {
+            (Some(own), Some(system)) => Some(own.min(system)),
+            (own, system) => own.or(system),
+        }
+    }
 }
 
 /// Lets the compilers of all builds run within one limit.
@@ -138,8 +154,7 @@ impl Shared {
         let mut looked = Stopwatch::start();
         let mut state = self.lock();
         while !state.stopped {
-            let gathering = state.gather(self.now());
-            state.admit(self.now());
+            let gathering = state.settle(self.now());
             let busy = state.active.values().any(|active| active.running);
             let pause = match (gathering, busy || state.schedule.waiting() > 0) {
                 (true, _) => Duration::from_millis(10),
@@ -162,6 +177,14 @@ impl Shared {
 }
 
 impl State {
+    /// Lets in what may begin now; says whether a crowd is still gathering. Whoever changes what waits or runs calls it,
+    /// so that no call waits for the pump to be woken first.
+    pub(super) fn settle(&mut self, now: u64) -> bool {
+        let gathering = self.gather(now);
+        self.admit(now);
+        gathering
+    }
+
     /// Lets crowds go that are complete; says whether one is still gathering.
     fn gather(&mut self, now: u64) -> bool {
         let mut gathering = false;
@@ -183,8 +206,9 @@ impl State {
         if self.schedule.waiting() == 0 {
             return;
         }
-        let free = self.free();
-        for id in self.schedule.admit(free, foreign) {
+        let used: u64 = self.active.values().map(|active| active.used).sum();
+        let (limits, env) = (self.limits, &self.env);
+        for id in self.schedule.admit(|| limits.free(used, env), foreign) {
             let Some(active) = self.active.get_mut(&id) else { continue };
             active.running = true;
             active.call.attempts += 1;
@@ -217,20 +241,6 @@ impl State {
     /// Cores that all builds share.
     pub(super) fn cores(&self) -> u32 {
         self.limits.cores
-    }
-
-    /// Bytes that may still be given away.
-    fn free(&self) -> Option<u64> {
-        if machine::memory_pressure().is_some_and(|pressure| pressure > PRESSED) {
-            return Some(0);
-        }
-        let used: u64 = self.active.values().map(|active| active.used).sum();
-        let own = self.limits.memory.map(|limit| limit.saturating_sub(used));
-        let system = machine::available_memory(&self.env).map(|bytes| bytes.saturating_sub(MARGIN));
-        match (own, system) {
-            (Some(own), Some(system)) => Some(own.min(system)),
-            (own, system) => own.or(system),
-        }
     }
 
     fn stand_ins(&self) -> Vec<(Id, i32)> {

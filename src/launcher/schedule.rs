@@ -3,6 +3,7 @@
 //! Invariant: what runs never needs more cores than there are, nor more memory than is free by its estimates, with one
 //! exception: one call may always run, or nothing ever would.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 /// Names a call.
@@ -88,13 +89,14 @@ impl Schedule {
         self.running.values().map(|running| running.need.cores).sum()
     }
 
-    /// Chooses those that may begin now, with `free` bytes that can be had (`None` where unknown) and `foreign` cores
-    /// that others hold.
-    pub(super) fn admit(&mut self, free: Option<u64>, foreign: u32) -> Vec<Id> {
+    /// Chooses those that may begin now, with `free` bytes that can be had (`None` where unknown), asked for only where
+    /// it matters, and `foreign` cores that others hold.
+    pub(super) fn admit(&mut self, free: impl Fn() -> Option<u64>, foreign: u32) -> Vec<Id> {
+        let free = LazyCell::new(free);
         // The longest first; among equals the one that came first.
         self.waiting.sort_by_key(|waiting| (!waiting.need.alone, std::cmp::Reverse(waiting.need.work), waiting.id));
         let mut admitted = Vec::new();
-        while let Some(index) = self.next(free, foreign) {
+        while let Some(index) = self.next(&free, foreign) {
             let chosen = self.waiting.remove(index);
             for longer in self.waiting[..index].iter_mut().filter(|waiting| !waiting.held) {
                 longer.passed += 1;
@@ -105,18 +107,20 @@ impl Schedule {
         admitted
     }
 
-    fn next(&self, free: Option<u64>, foreign: u32) -> Option<usize> {
+    fn next<F: FnOnce() -> Option<u64>>(&self, free: &LazyCell<Option<u64>, F>, foreign: u32) -> Option<usize> {
         if self.running.values().any(|running| running.need.alone) {
             return None;
         }
+        let mut ready = self.waiting.iter().enumerate().filter(|(_, waiting)| !waiting.held).peekable();
+        if self.running.is_empty() {
+            return ready.next().map(|(index, _)| index);
+        }
+        ready.peek()?;
         let cores = self.cores.saturating_sub(foreign).saturating_sub(self.cores_used());
         // What the running ones have still to take is not free, although nobody holds it yet.
         let promised: u64 = self.running.values().map(|one| one.need.memory.saturating_sub(one.used)).sum();
-        let free = free.map_or(u64::MAX, |free| free.saturating_sub(promised));
-        for (index, waiting) in self.waiting.iter().enumerate().filter(|(_, waiting)| !waiting.held) {
-            if self.running.is_empty() {
-                return Some(index);
-            }
+        let free = (**free).map_or(u64::MAX, |free| free.saturating_sub(promised));
+        for (index, waiting) in ready {
             let fits = waiting.need.cores <= cores && waiting.need.memory <= free;
             if fits && !waiting.need.alone {
                 return Some(index);
@@ -146,10 +150,10 @@ mod tests {
         for (id, work) in [(1, 10), (2, 30), (3, 20), (4, 30)] {
             schedule.ask(id, need(work, GIB), false);
         }
-        assert_eq!(schedule.admit(None, 0), [2, 4]);
-        assert_eq!(schedule.admit(None, 0), Vec::<Id>::new());
+        assert_eq!(schedule.admit(|| None, 0), [2, 4]);
+        assert_eq!(schedule.admit(|| None, 0), Vec::<Id>::new());
         schedule.leave(4);
-        assert_eq!(schedule.admit(None, 0), [3]);
+        assert_eq!(schedule.admit(|| None, 0), [3]);
         assert_eq!((schedule.running.len(), schedule.waiting()), (2, 1));
     }
 
@@ -157,40 +161,40 @@ mod tests {
     fn memory_that_is_promised_is_not_given_twice() {
         let mut schedule = Schedule::new(8);
         (1..=8).for_each(|id| schedule.ask(id, need(1, 3 * GIB), false));
-        assert_eq!(schedule.admit(Some(7 * GIB), 0), [1, 2]);
+        assert_eq!(schedule.admit(|| Some(7 * GIB), 0), [1, 2]);
         // Half of what they will need is taken; the other half is still theirs.
         (1..=2).for_each(|id| schedule.used(id, 3 * GIB / 2));
-        assert_eq!(schedule.admit(Some(4 * GIB), 0), Vec::<Id>::new());
+        assert_eq!(schedule.admit(|| Some(4 * GIB), 0), Vec::<Id>::new());
         schedule.leave(1);
-        assert_eq!(schedule.admit(Some(6 * GIB), 0), [3]);
+        assert_eq!(schedule.admit(|| Some(6 * GIB), 0), [3]);
     }
 
     #[test]
     fn one_runs_whatever_it_needs_and_one_that_must_be_alone_is() {
         let mut schedule = Schedule::new(4);
         schedule.ask(1, need(1, 100 * GIB), false);
-        assert_eq!(schedule.admit(Some(GIB), 4), [1]);
+        assert_eq!(schedule.admit(|| Some(GIB), 4), [1]);
         schedule.ask(2, Need { alone: true, ..need(1, GIB) }, false);
         schedule.ask(3, need(9, GIB), false);
-        assert_eq!(schedule.admit(None, 0), Vec::<Id>::new(), "it comes first, and must wait for the others");
+        assert_eq!(schedule.admit(|| None, 0), Vec::<Id>::new(), "it comes first, and must wait for the others");
         schedule.leave(1);
-        assert_eq!(schedule.admit(None, 0), [2]);
-        assert_eq!(schedule.admit(None, 0), Vec::<Id>::new());
+        assert_eq!(schedule.admit(|| None, 0), [2]);
+        assert_eq!(schedule.admit(|| None, 0), Vec::<Id>::new());
         schedule.leave(2);
-        assert_eq!(schedule.admit(None, 0), [3]);
+        assert_eq!(schedule.admit(|| None, 0), [3]);
     }
 
     #[test]
     fn a_large_one_is_not_passed_over_for_ever() {
         let mut schedule = Schedule::new(2);
         schedule.ask(0, need(1, GIB), false);
-        schedule.admit(Some(4 * GIB), 0);
+        schedule.admit(|| Some(4 * GIB), 0);
         schedule.ask(1, need(1000, 4 * GIB), false);
         let mut id = 2;
         let mut passed = 0;
         loop {
             schedule.ask(id, need(1, GIB), false);
-            match schedule.admit(Some(3 * GIB), 0).first() {
+            match schedule.admit(|| Some(3 * GIB), 0).first() {
                 Some(chosen) => schedule.leave(*chosen),
                 None => break,
             }
@@ -198,19 +202,19 @@ mod tests {
             assert!(passed < 100);
         }
         schedule.leave(0);
-        assert_eq!(schedule.admit(Some(3 * GIB), 0), [1]);
+        assert_eq!(schedule.admit(|| Some(3 * GIB), 0), [1]);
     }
 
     #[test]
     fn one_that_is_held_back_waits_and_blocks_nobody() {
         let mut schedule = Schedule::new(1);
         schedule.ask(1, need(5, GIB), true);
-        assert_eq!(schedule.admit(None, 0), Vec::<Id>::new());
+        assert_eq!(schedule.admit(|| None, 0), Vec::<Id>::new());
         schedule.ask(2, need(1, GIB), false);
-        assert_eq!(schedule.admit(None, 0), [2]);
+        assert_eq!(schedule.admit(|| None, 0), [2]);
         schedule.leave(2);
         schedule.release(1);
-        assert_eq!(schedule.admit(None, 0), [1]);
+        assert_eq!(schedule.admit(|| None, 0), [1]);
     }
 
     proptest::proptest! {
@@ -226,7 +230,7 @@ mod tests {
             }
             let mut done = 0;
             while done < calls.len() {
-                schedule.admit(Some(total), 0);
+                schedule.admit(|| Some(total), 0);
                 let running: Vec<_> = schedule.running.iter().map(|(id, one)| (*id, one.need)).collect();
                 proptest::prop_assert!(!running.is_empty(), "nothing runs");
                 proptest::prop_assert!(schedule.cores_used() <= cores);

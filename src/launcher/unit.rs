@@ -202,6 +202,7 @@ fn serve(shared: &Shared, unit: usize, stream: UnixStream) {
             if let Some(active) = id.and_then(|id| state.active.get_mut(&id)) {
                 active.covered = covered;
             }
+            state.settle(now);
             shared.woken.notify_all();
             match id {
                 Some(id) => id,
@@ -223,7 +224,12 @@ fn serve(shared: &Shared, unit: usize, stream: UnixStream) {
         }
         shared.woken.notify_all();
     }
-    let child = shared.lock().left(id);
+    let child = {
+        let mut state = shared.lock();
+        let child = state.left(id);
+        state.settle(shared.now());
+        child
+    };
     shared.woken.notify_all();
     // The stand-in was killed, and its compiler works for nobody.
     if let Some(child) = child {
