@@ -65,12 +65,6 @@ pub fn artifact(
     }
     let derived = || if made.kind() == Kind::Wheel { import::modules_of(&site) } else { Vec::new() };
     let modules = recipe.verify.import.clone().unwrap_or_else(derived);
-    let import_output = if modules.is_empty() && recipe.verify.check.is_none() {
-        Vec::new()
-    } else {
-        import::run(checker()?, &site, &modules, recipe.verify.check.as_deref())
-            .map_err(|failure| explained(&interfaces, failure))?
-    };
     let setting = gpu_check::Setting {
         verify: &recipe.verify,
         found: &found,
@@ -80,7 +74,18 @@ pub fn artifact(
         site: &site,
         modules: &modules,
     };
-    let gpu_check = match gpu_check::run(setting, || gpu::detect(context.env))? {
+    // Two processes, both of which import torch for seconds: side by side.
+    let (imported, on_gpu) = std::thread::scope(|scope| {
+        let beside = scope.spawn(|| gpu_check::run(setting, || gpu::detect(context.env)));
+        let imported = if modules.is_empty() && recipe.verify.check.is_none() {
+            Ok(Vec::new())
+        } else {
+            checker().and_then(|checker| import::run(checker, &site, &modules, recipe.verify.check.as_deref()))
+        };
+        (imported, beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let import_output = imported.map_err(|failure| explained(&interfaces, failure))?;
+    let gpu_check = match on_gpu? {
         Some((_, Some(problem))) => return Err(problem.into()),
         ran => ran.map(|(check, _)| check),
     };
