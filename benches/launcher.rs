@@ -26,7 +26,8 @@ fn main() {
     let placement = Placement::make(&launch, program, tools, "/usr/bin:/bin").expect("stand-ins");
     let coordinator = Coordinator::start(Limits { cores: 1, memory: None }, &Env::default()).expect("a coordinator");
     let costs = Costs::load(root, "bench", "13.0");
-    let spec = UnitSpec { root: launch.clone(), source: root.to_owned(), costs, memory: 1, heavy: Vec::new() };
+    let spec =
+        UnitSpec { root: launch.clone(), source: root.to_owned(), costs, memory: 1, heavy: Vec::new(), ahead: false };
     let unit = coordinator.unit(spec).expect("a unit");
     let call = |program: &Utf8Path, with: bool| {
         let mut command = Command::new(program);

@@ -6,8 +6,9 @@ use std::os::unix::net::UnixStream;
 use camino::{Utf8Path, Utf8PathBuf};
 use globset::GlobMatcher;
 
+use super::ahead::{self, Ahead};
 use super::call::{self, Kind};
-use super::coordinator::{Active, State};
+use super::coordinator::{Active, Hold, State};
 use super::costs::Costs;
 use super::message::{Answer, send};
 use super::schedule::{Id, Need};
@@ -42,13 +43,19 @@ pub(super) struct UnitState {
     began: u64,
     /// For each kind of source: how many ended, and the largest peak.
     seen: BTreeMap<bool, (usize, u64)>,
+    /// Whether its compilers may run ahead.
+    ahead: bool,
+    /// The source that was compiled ahead and failed.
+    pub(super) failed: Option<String>,
+    /// Milliseconds of work that it has not asked for yet, as far as earlier builds tell.
+    rest: u64,
 }
 
 impl UnitState {
     pub(super) fn new(spec: UnitSpec, began: u64) -> Self {
-        let UnitSpec { root, source, costs, memory, heavy } = spec;
-        let (timeline, crowd, seen) = (Timeline::default(), None, BTreeMap::new());
-        Self { root, source, costs, memory, heavy, timeline, crowd, began, seen }
+        let UnitSpec { root, source, costs, memory, heavy, ahead } = spec;
+        let (timeline, crowd, seen, rest) = (Timeline::default(), None, BTreeMap::new(), costs.total());
+        Self { root, source, costs, memory, heavy, timeline, crowd, began, seen, ahead, failed: None, rest }
     }
 
     /// So many calls will come at once.
@@ -72,7 +79,7 @@ impl UnitState {
     }
 
     /// What a call will need, from what was learnt, what the recipe says and how large the source is.
-    fn need(&self, call: &Call, path: &Utf8Path) -> Need {
+    fn need(&self, unit: usize, call: &Call, path: &Utf8Path) -> Need {
         let (seen, largest) = self.seen.get(&call.device).copied().unwrap_or_default();
         let known = self.costs.find(&call.source, &call.archs);
         let heavy = self.heavy.iter().find(|(glob, _)| glob.is_match(&call.source)).map(|(_, memory)| *memory);
@@ -88,7 +95,7 @@ impl UnitState {
         // Nothing but the order hangs on this: device code takes longer, and a long source longer still.
         let guess = if call.device { 20_000 + bytes * 2 } else { 10_000 + bytes / 4 };
         let work = known.map_or(guess, |cost| cost.work);
-        Need { cores: call.cores, memory, work, alone: false }
+        Need { cores: call.cores, memory, work, alone: false, unit }
     }
 }
 
@@ -96,14 +103,19 @@ impl State {
     pub(super) fn begin(
         &mut self,
         number: usize,
-        stream: UnixStream,
+        mut stream: UnixStream,
         now: u64,
         tool: &str,
         cwd: &str,
         arguments: &[String],
     ) -> Option<Id> {
         let read = call::read(arguments, |file| fs_err::read_to_string(Utf8Path::new(cwd).join(file)).ok());
+        let is_ahead = self.is_ahead(number);
         let unit = self.units.get_mut(&number)?;
+        if let Some(source) = unit.failed.clone() {
+            let _ = send(&mut stream, &Answer::Failed { source });
+            return None;
+        }
         let path = Utf8Path::new(cwd).join(&read.subject);
         let source =
             path.strip_prefix(&unit.source).map_or_else(|_| path.file_name().unwrap_or_default(), |p| p.as_str());
@@ -121,26 +133,40 @@ impl State {
             cores,
             ..Call::default()
         };
-        let need = unit.need(&call, &path);
-        let held = unit.crowd.as_mut().is_some_and(|crowd| {
+        let need = unit.need(number, &call, &path);
+        if let Some(known) = unit.costs.find(&call.source, &call.archs) {
+            unit.rest = unit.rest.saturating_sub(known.work);
+        }
+        self.schedule.follows(number, unit.rest);
+        let mut hold = if is_ahead && read.kind == Kind::Link { Hold::Behind } else { Hold::No };
+        if let Some(crowd) = &mut unit.crowd {
             (crowd.missing, crowd.last) = (crowd.missing.saturating_sub(1), now);
-            true
-        });
+            hold = Hold::Crowd;
+        }
+        let stand_in = exec::peer(&stream);
+        let mut ahead = Ahead::No;
+        if unit.ahead && ahead::may(&read, Utf8Path::new(cwd), &unit.source) && ahead::below_python(stand_in) {
+            ahead = Ahead::Told(need);
+            let _ = send(&mut stream, &Answer::Ahead);
+        }
         let id = self.next;
         self.next += 1;
-        self.schedule.ask(id, need, held);
+        if ahead == Ahead::No {
+            self.schedule.ask(id, need, hold != Hold::No);
+        }
         self.active.insert(
             id,
             Active {
                 unit: number,
-                stand_in: exec::peer(&stream),
+                stand_in,
                 stream,
                 call,
                 child: None,
                 running: false,
                 used: 0,
                 covered: false,
-                held,
+                hold,
+                ahead,
             },
         );
         Some(id)
@@ -163,7 +189,7 @@ impl State {
         (call.status, call.ended) = (status, now);
         (call.user, call.system) = (call.user + user, call.system + system);
         if starved && call.attempts == 1 {
-            let need = Need { cores: 1, memory: call.peak, work: u64::MAX, alone: true };
+            let need = Need { cores: 1, memory: call.peak, work: u64::MAX, alone: true, unit: active.unit };
             self.schedule.ask(id, need, false);
             return false;
         }
@@ -172,7 +198,14 @@ impl State {
         }
         call.starved = starved;
         let mut call = call.clone();
-        if let Some(unit) = self.units.get_mut(&active.unit) {
+        let (number, failed) = (active.unit, active.ahead == Ahead::Apart && status != 0);
+        if active.ahead == Ahead::Apart {
+            active.ahead = Ahead::Over;
+        }
+        if failed {
+            self.failed_ahead(number, &call.source);
+        }
+        if let Some(unit) = self.units.get_mut(&number) {
             let (seen, largest) = unit.seen.entry(call.device).or_default();
             if !call.link {
                 (*seen, *largest) = (*seen + 1, call.peak.max(*largest));
@@ -188,6 +221,12 @@ impl State {
     /// The connection is closed. Gives the compiler that is left behind, if one is.
     pub(super) fn left(&mut self, id: Id) -> Option<i32> {
         self.schedule.leave(id);
-        self.active.remove(&id)?.child
+        let active = self.active.remove(&id)?;
+        // One that was promised and is gone without a word was killed.
+        if matches!(active.ahead, Ahead::Told(_) | Ahead::Apart) {
+            self.failed_ahead(active.unit, &active.call.source);
+        }
+        self.caught_up(active.unit);
+        active.child
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Call {
     pub(super) kind: Kind,
     /// The source, or the output of a link, as written.
     pub(super) subject: String,
+    /// What it writes, as written.
+    pub(super) output: Option<String>,
     /// Threads it may use.
     pub(super) threads: u32,
     /// The arguments with response files opened.
@@ -117,7 +119,7 @@ const LINKED: [&str; 6] = ["o", "a", "so", "lo", "obj", "lib"];
 /// Reads the arguments of a compiler, without the program. `open` gives the text of a response file.
 pub(super) fn read(arguments: &[String], open: impl Fn(&str) -> Option<String>) -> Call {
     let words = opened(arguments, &open);
-    let mut call = Call { kind: Kind::Pass, subject: String::new(), threads: 1, words: Vec::new() };
+    let mut call = Call { kind: Kind::Pass, subject: String::new(), output: None, threads: 1, words: Vec::new() };
     let (mut source, mut output, mut links, mut question) = (None, None, false, false);
     let mut rest = words.iter().map(String::as_str);
     while let Some(word) = rest.next() {
@@ -141,6 +143,7 @@ pub(super) fn read(arguments: &[String], open: impl Fn(&str) -> Option<String>) 
         (false, None) if links => (Kind::Link, output.unwrap_or("a.out").to_owned()),
         _ => (Kind::Pass, String::new()),
     };
+    call.output = output.map(str::to_owned);
     call.words = words;
     call
 }

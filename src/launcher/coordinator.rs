@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::ahead::Ahead;
 use super::book::UnitState;
 use super::jobserver::{self, Jobserver};
 use super::message::{Answer, send};
@@ -82,6 +83,17 @@ impl Drop for Coordinator {
     }
 }
 
+/// What keeps a call back though there may be room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Nothing.
+    No,
+    /// The rest of its crowd has not come yet.
+    Crowd,
+    /// It links what is compiled ahead.
+    Behind,
+}
+
 /// A call that waits or runs.
 #[derive(Debug)]
 pub(super) struct Active {
@@ -98,8 +110,10 @@ pub(super) struct Active {
     pub(super) used: u64,
     /// Whether it has a token of its parent's.
     pub(super) covered: bool,
-    /// Set where it is to wait for the rest of its crowd.
-    pub(super) held: bool,
+    /// What it waits for beside room.
+    pub(super) hold: Hold,
+    /// Whether its caller was told already that all went well.
+    pub(super) ahead: Ahead,
 }
 
 #[derive(Debug)]
@@ -193,8 +207,10 @@ impl State {
                 gathering = true;
                 continue;
             }
-            for (id, active) in self.active.iter_mut().filter(|(_, active)| active.unit == *number && active.held) {
-                active.held = false;
+            for (id, active) in
+                self.active.iter_mut().filter(|(_, active)| active.unit == *number && active.hold == Hold::Crowd)
+            {
+                active.hold = Hold::No;
                 self.schedule.release(*id);
             }
         }

@@ -57,6 +57,11 @@ impl Costs {
         known.iter().max_by_key(likeness)
     }
 
+    /// Milliseconds of processor time of all sources together, as far as they are known.
+    pub(super) fn total(&self) -> u64 {
+        self.sources.values().filter_map(|known| known.last()).map(|cost| cost.work).sum()
+    }
+
     /// Takes over what calls took that ended well.
     pub(super) fn learn(&mut self, calls: &[Call]) {
         for call in calls.iter().filter(|call| call.status == 0) {
@@ -98,6 +103,7 @@ mod tests {
         costs.learn(&[call("8.6", 10, 100), call("9.0", 20, 50), Call { status: 1, ..call("9.0", 1, 1) }]);
         costs.save().unwrap();
         let known = Costs::load(root, "x", "13.5.1");
+        assert_eq!(known.total(), 20, "the last");
         assert_eq!(known.find("a.cu", "8.6").map(|cost| cost.work), Some(10));
         assert_eq!(known.find("a.cu", "7.5").map(|cost| cost.work), Some(20), "the longest of the others");
         assert!(known.find("b.cu", "8.6").is_none());

@@ -10,6 +10,15 @@
 //!           ←  end          no more
 //! ```
 //!
+//! A compile call of a build that starts one after another may get another answer first:
+//!
+//! ```text
+//!           ←  ahead        tell the caller that all went well, and run it apart
+//! apart     →               a copy of the stand-in holds the connection now; or
+//! here      →               that could not be started
+//!           ←  failed       what was compiled ahead has failed, so this call fails too
+//! ```
+//!
 //! A closed socket gives the slot back, however the stand-in came to its end.
 
 use std::io::{self, BufRead, Write};
@@ -39,6 +48,13 @@ pub(super) enum Ask {
         /// Number of calls.
         calls: usize,
     },
+    /// The call runs apart.
+    Apart {
+        /// The process that holds the connection now.
+        pid: i32,
+    },
+    /// The call cannot run apart.
+    Here,
     /// The compiler runs.
     Started {
         /// Its process.
@@ -68,6 +84,13 @@ pub(super) enum Answer {
     },
     /// That was it.
     End,
+    /// The caller may be told that all went well, and the compiler is to run apart.
+    Ahead,
+    /// A source that was compiled ahead has failed.
+    Failed {
+        /// That source.
+        source: String,
+    },
 }
 
 /// Writes one message.

@@ -6,6 +6,7 @@
 //!     jobserver             tokens for tools that run jobs of their own
 //!     bin/                  nvcc, gcc, g++, cc, c++, clang, clang++, ninja: first on PATH
 //!     cc/NAME  cxx/NAME     the chosen host compiler, under its own name: nvcc goes by it
+//!     bin/cuwright-apart    a stand-in whose caller was told that all went well (`ahead`)
 //!     bin/cuwright-launch   runs the compiler that its first argument names (`CMAKE_*_COMPILER_LAUNCHER`)
 //!     real/{bin,cc,cxx}/    the same names as links to the real tools
 //!     cuda/                 a CUDA_HOME of links whose nvcc is a stand-in, where a project insists on CUDA_HOME/bin/nvcc
@@ -16,6 +17,7 @@
 //! [`Coordinator`], each with a [`Unit`] of its own. Where the launcher is put is [`Placement`]'s to say; that it is used
 //! is the backends' work.
 
+mod ahead;
 mod book;
 mod call;
 mod coordinator;
@@ -38,3 +40,5 @@ pub use unit::{Finished, Status, Unit, UnitSpec, Working};
 const NAME: &str = "cuwright-launch";
 /// Name of the starter of a build: what it starts dies with cuwright.
 const START: &str = "cuwright-start";
+/// Name of a stand-in that runs its compiler apart from who asked for it.
+const APART: &str = "cuwright-apart";

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 
-use super::{NAME, START};
+use super::{APART, NAME, START};
 use crate::domain::command::quote;
 use crate::sys::Env;
 use crate::sys::env_vars as vars;
@@ -55,7 +55,7 @@ impl Placement {
                 links.put("bin", name, &real)?;
             }
         }
-        for name in [NAME, START] {
+        for name in [NAME, START, APART] {
             symlink(program, folder.join("bin").join(name))?;
         }
         let path = format!("{}:{path}", root.join("bin"));
@@ -99,6 +99,20 @@ impl Placement {
     /// The ninja whose `-j` the coordinator widens; for `CMAKE_MAKE_PROGRAM`.
     pub fn ninja(&self) -> Utf8PathBuf {
         self.root.join("bin/ninja")
+    }
+
+    /// Makes stand-ins for the archivers on `path` too, so that they wait for what was compiled ahead.
+    pub fn archivers(&self, program: &Utf8Path, path: &str) -> io::Result<()> {
+        let env = Env::of("/", [(vars::PATH, path)]);
+        let machine = std::env::consts::ARCH;
+        let long = ["ar", "gcc-ar"].map(|tool| format!("{machine}-linux-gnu-{tool}"));
+        let links = Links { folder: &self.root, program };
+        for name in ["ar", "gcc-ar"].into_iter().chain(long.iter().map(String::as_str)) {
+            if let Some(real) = env.find_program(name) {
+                links.put("bin", name, &real)?;
+            }
+        }
+        Ok(())
     }
 
     /// A program that becomes the command given as its arguments, and dies when cuwright does.

@@ -20,6 +20,8 @@ pub(super) struct Need {
     pub(super) work: u64,
     /// Nothing else may run beside it.
     pub(super) alone: bool,
+    /// The build it belongs to.
+    pub(super) unit: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,18 +47,26 @@ pub(super) struct Schedule {
     cores: u32,
     waiting: Vec<Waiting>,
     running: BTreeMap<Id, Running>,
+    /// Milliseconds of work that each build has not asked for yet.
+    rest: BTreeMap<usize, u64>,
 }
 
 impl Schedule {
     /// For this many cores.
     pub(super) fn new(cores: u32) -> Self {
-        Self { cores: cores.max(1), waiting: Vec::new(), running: BTreeMap::new() }
+        Self { cores: cores.max(1), waiting: Vec::new(), running: BTreeMap::new(), rest: BTreeMap::new() }
     }
 
     /// A call asks for room; `held` keeps it back until [`Schedule::release`].
     pub(super) fn ask(&mut self, id: Id, need: Need, held: bool) {
         let need = Need { cores: need.cores.clamp(1, self.cores), ..need };
         self.waiting.push(Waiting { id, need, passed: 0, held });
+    }
+
+    /// A build will ask for so much more work once what it has asked for is done, in milliseconds. What it waits for
+    /// is then as urgent as all of that: a build that asks step by step would else be the last, alone on one core.
+    pub(super) fn follows(&mut self, unit: usize, work: u64) {
+        self.rest.insert(unit, work);
     }
 
     /// A call that was held back may now be chosen.
@@ -94,7 +104,11 @@ impl Schedule {
     pub(super) fn admit(&mut self, free: impl Fn() -> Option<u64>, foreign: u32) -> Vec<Id> {
         let free = LazyCell::new(free);
         // The longest first; among equals the one that came first.
-        self.waiting.sort_by_key(|waiting| (!waiting.need.alone, std::cmp::Reverse(waiting.need.work), waiting.id));
+        let rest = |unit: usize| self.rest.get(&unit).copied().unwrap_or_default();
+        self.waiting.sort_by_key(|waiting| {
+            let need = waiting.need;
+            (!need.alone, std::cmp::Reverse(need.work.saturating_add(rest(need.unit))), waiting.id)
+        });
         let mut admitted = Vec::new();
         while let Some(index) = self.next(&free, foreign) {
             let chosen = self.waiting.remove(index);
@@ -141,7 +155,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn need(work: u64, memory: u64) -> Need {
-        Need { cores: 1, memory, work, alone: false }
+        Need { cores: 1, memory, work, alone: false, unit: 0 }
     }
 
     #[test]
@@ -155,6 +169,19 @@ mod tests {
         schedule.leave(4);
         assert_eq!(schedule.admit(|| None, 0), [3]);
         assert_eq!((schedule.running.len(), schedule.waiting()), (2, 1));
+    }
+
+    #[test]
+    fn of_two_builds_the_one_with_more_to_come_goes_first() {
+        let mut schedule = Schedule::new(1);
+        schedule.ask(1, need(30, GIB), false);
+        schedule.ask(2, Need { unit: 1, ..need(10, GIB) }, false);
+        schedule.follows(1, 25);
+        assert_eq!(schedule.admit(|| None, 0), [2]);
+        schedule.leave(2);
+        schedule.ask(3, Need { unit: 1, ..need(25, GIB) }, false);
+        schedule.follows(1, 0);
+        assert_eq!(schedule.admit(|| None, 0), [1]);
     }
 
     #[test]
@@ -226,7 +253,7 @@ mod tests {
             let total = 10 * GIB;
             let mut schedule = Schedule::new(cores);
             for (id, (cores, memory, work, alone)) in (0..).zip(&calls) {
-                schedule.ask(id, Need { cores: *cores, memory: memory * GIB, work: *work, alone: *alone }, false);
+                schedule.ask(id, Need { cores: *cores, memory: memory * GIB, work: *work, alone: *alone, unit: 0 }, false);
             }
             let mut done = 0;
             while done < calls.len() {

@@ -45,6 +45,10 @@ pub fn run() -> Option<ExitCode> {
             let program = named(&mut arguments)?;
             return Some(become_it(&program, &arguments));
         }
+        super::APART => {
+            let program = named(&mut arguments)?;
+            return Some(apart(&program, &arguments));
+        }
         _ => real(&invoked)?,
     };
     let root = exec::variable(CUWRIGHT_LAUNCHER).filter(|_| exec::variable(CUWRIGHT_SLOT).is_none());
@@ -83,15 +87,27 @@ fn compile(program: &Path, arguments: &[OsString], root: &Path) -> ExitCode {
     let tool = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let cwd = exec::current_dir().to_string_lossy().into_owned();
     let pid = rustix::process::getpid().as_raw_pid();
-    let mut coordinator = Coordinator { reader: BufReader::new(stream) };
+    let mut coordinator = Coordinator { reader: BufReader::new(stream), apart: false };
     let covered = TOKEN_HOLDERS.into_iter().any(|name| exec::variable(name).is_some());
     coordinator.say(&Ask::Call { pid, tool, cwd, covered, arguments: words });
-    coordinator.follow(program, arguments, &call.subject)
+    coordinator.follow(program, arguments, &call.subject, root)
+}
+
+/// Goes on with a call whose caller was told that all went well.
+fn apart(program: &Path, arguments: &[OsString]) -> ExitCode {
+    let Ok(stream) = exec::handed_over() else { return ended() };
+    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let subject = call::read(&words, |file| fs_err::read_to_string(file).ok()).subject;
+    let mut coordinator = Coordinator { reader: BufReader::new(stream), apart: true };
+    coordinator.say(&Ask::Apart { pid: rustix::process::getpid().as_raw_pid() });
+    coordinator.follow(program, arguments, &subject, Path::new(""))
 }
 
 /// The other end, which may go away at any time.
 struct Coordinator {
     reader: BufReader<UnixStream>,
+    /// Whether the caller has been told already that all went well.
+    apart: bool,
 }
 
 impl Coordinator {
@@ -101,7 +117,7 @@ impl Coordinator {
     }
 
     /// Runs the compiler as often as it is told to.
-    fn follow(mut self, program: &Path, arguments: &[OsString], subject: &str) -> ExitCode {
+    fn follow(mut self, program: &Path, arguments: &[OsString], subject: &str, root: &Path) -> ExitCode {
         let mut arguments = arguments.to_vec();
         let mut answer = receive(&mut self.reader);
         loop {
@@ -110,6 +126,22 @@ impl Coordinator {
                 Some(Answer::Run { alone: true }) => {
                     narrow(&mut arguments);
                     complain(&format!("{subject}: the compiler was killed, as when memory is short; once more, alone"));
+                }
+                Some(Answer::Ahead) => {
+                    if self.hand_over(program, &arguments, root).is_ok() {
+                        return ExitCode::SUCCESS;
+                    }
+                    self.say(&Ask::Here);
+                    answer = receive(&mut self.reader);
+                    continue;
+                }
+                Some(Answer::Failed { source }) => {
+                    if !self.apart {
+                        complain(&format!(
+                            "{subject} is not made, because {source} failed to compile; see its errors above"
+                        ));
+                    }
+                    return ExitCode::FAILURE;
                 }
                 Some(Answer::End) | None => return ended(),
             }
@@ -135,10 +167,17 @@ impl Coordinator {
         }
     }
 
+    /// Starts a copy of this process that goes on with the call.
+    fn hand_over(&self, program: &Path, arguments: &[OsString], root: &Path) -> io::Result<()> {
+        let words: Vec<OsString> =
+            [program.as_os_str().to_owned()].into_iter().chain(arguments.iter().cloned()).collect();
+        exec::hand_over(&root.join("bin").join(super::APART), &words, self.reader.get_ref())
+    }
+
     /// One run of the compiler; nothing where the coordinator went away and the compiler was stopped.
     fn attempt(&mut self, program: &Path, arguments: &[OsString]) -> io::Result<Option<Attempt>> {
         let watch = Watch::begin()?;
-        let held = Held::start(program, arguments, &[(CUWRIGHT_SLOT, "1".to_owned())])?;
+        let held = Held::start(program, arguments, &[(CUWRIGHT_SLOT, "1".to_owned())], self.apart)?;
         self.say(&Ask::Started { pid: held.pid() });
         while !held.ended() {
             match watch.wait(self.reader.get_ref())? {

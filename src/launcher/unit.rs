@@ -37,6 +37,8 @@ pub struct UnitSpec {
     pub memory: u64,
     /// Bytes for sources that the recipe names.
     pub heavy: Vec<(GlobMatcher, u64)>,
+    /// Whether the build starts one compiler after another, which may then run ahead of it.
+    pub ahead: bool,
 }
 
 /// A build that the coordinator serves.
@@ -215,6 +217,14 @@ fn serve(shared: &Shared, unit: usize, stream: UnixStream) {
         let (now, mut state) = (shared.now(), shared.lock());
         match ask {
             Ask::Started { pid } => state.started(id, pid),
+            Ask::Apart { pid } => {
+                state.apart(id, pid);
+                state.settle(now);
+            }
+            Ask::Here => {
+                state.not_apart(id);
+                state.settle(now);
+            }
             Ask::Ended { status, user, system, starved } => {
                 if state.ended(id, now, (status, user, system, starved)) {
                     break;

@@ -222,6 +222,12 @@ fn compile(
     let commands = plan::commands(&unit.recipe, &unit.toolchain, &environment, jobs, folder.places(), context.env);
     let shared = if placed.is_none() && jobs < unit.jobs.count { format!("{jobs} of ") } else { String::new() };
     context.stage(name, Stage::Build, format!("{shared}{}; log {}", unit.jobs.why, folder.log));
+    let ahead = placed.as_ref().is_some_and(Placed::runs_ahead);
+    if ahead {
+        let text = "setup.py starts one compiler after another: they run side by side, and links wait for them \
+                    (`compile-ahead = false` in `[build]` turns this off)";
+        context.note(name, text);
+    }
     let status = || placed.as_ref().map(Placed::status);
     let mut watcher = Watcher::new(context, unit, folder, &status);
     // Importing torch takes seconds. At a low priority it fits into what the compilers leave.
@@ -243,7 +249,7 @@ fn compile(
         Stop::Failed { step, status } => launch::starved(&timeline, &folder.log, context.env)
             .unwrap_or_else(|| watch::failed(context, unit, step, jobs, status, &folder.log)),
     })?;
-    if let Some(loss) = serial.loss(elapsed, jobs) {
+    if let Some(loss) = serial.loss(elapsed, jobs).filter(|_| !ahead) {
         context.warn(name, made::told(loss, jobs));
     }
     let (asked, sources) = launch::effective(&timeline);

@@ -68,14 +68,22 @@ impl Launcher {
         let path = unit.environment.variables.get(vars::PATH).map_or("", String::as_str);
         let placement = Placement::make(&folder, &program, tools, path).map_err(|error| error.to_string())?;
         let toolkit = unit.toolchain.toolkit.nvcc.to_string();
+        let one_by_one = without_ninja(unit, source);
+        let python = matches!(backend, Backend::SetupPy | Backend::Pyproject);
+        let ahead = python && unit.recipe.build.compile_ahead.unwrap_or(one_by_one);
         let spec = UnitSpec {
             root: folder,
             source: source.canonicalize_utf8().unwrap_or_else(|_| source.to_owned()),
             costs: Costs::load(context.cache_root, &unit.recipe.name, &toolkit),
             memory: unit.recipe.build.memory_per_job.0,
             heavy: unit.recipe.build.heavy.iter().filter_map(matcher).collect(),
+            ahead,
         };
-        let shadow = insists_on_cuda_home(unit, source)
+        if ahead {
+            placement.archivers(&program, path).map_err(|error| error.to_string())?;
+        }
+        let old = release(&unit.toolchain.torch.version) < Some((2, 1));
+        let shadow = (old || one_by_one)
             .then(|| placement.shadow(&unit.toolchain.toolkit.home, &program).map_err(|error| error.to_string()))
             .transpose()?;
         let cmake = match backend {
@@ -85,7 +93,7 @@ impl Launcher {
         };
         let unit = coordinator.unit(spec).map_err(|error| error.to_string())?;
         let make_reads_it = reads_named_pipes(path);
-        Ok(Placed { placement, shadow, make_reads_it, cmake, unit })
+        Ok(Placed { placement, shadow, make_reads_it, cmake, ahead, unit })
     }
 }
 
@@ -101,11 +109,11 @@ fn matcher(heavy: &Heavy) -> Option<(GlobMatcher, u64)> {
     Some((Glob::new(&heavy.file).ok()?.compile_matcher(), heavy.memory.0))
 }
 
-/// Whether a build takes `CUDA_HOME/bin/nvcc` whatever else is set: torch's path without ninja, and torch before 2.1.
-fn insists_on_cuda_home(unit: &Prepared, source: &Utf8Path) -> bool {
+/// Whether setup.py starts one compiler after another. torch then takes `CUDA_HOME/bin/nvcc` whatever else is set, as
+/// it always did before 2.1.
+fn without_ninja(unit: &Prepared, source: &Utf8Path) -> bool {
     let without_ninja = |text: &str| text.lines().any(|line| line.contains("use_ninja") && line.contains("False"));
-    let old = release(&unit.toolchain.torch.version) < Some((2, 1));
-    old || unit.toolchain.ninja.is_none()
+    unit.toolchain.ninja.is_none()
         || fs_err::read_to_string(source.join(&unit.recipe.build.folder).join("setup.py"))
             .is_ok_and(|text| without_ninja(&text))
 }
@@ -124,6 +132,7 @@ pub struct Placed {
     make_reads_it: bool,
     /// CMake takes a launcher before the real compilers, which it must recognise.
     cmake: bool,
+    ahead: bool,
     unit: Unit,
 }
 
@@ -159,6 +168,11 @@ impl Placed {
             wrapped.env.insert(name.to_owned(), self.shadow.clone().unwrap_or_default().into_string());
         }
         wrapped
+    }
+
+    /// Whether compilers may run ahead of a build that starts one after another.
+    pub fn runs_ahead(&self) -> bool {
+        self.ahead
     }
 
     /// How the build stands.

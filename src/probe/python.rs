@@ -161,6 +161,7 @@ fn context(program: &Utf8Path, env: &Env) -> Option<Vec<String>> {
     let mut context: Vec<String> = named.iter().map(|name| env.get(name).unwrap_or_default().to_owned()).collect();
     let folder = program.parent()?;
     context.extend(folder.parent().and_then(|root| facts::stamp(&root.join("pyvenv.cfg"))));
+    context.extend(packages_seen(program, env));
     let mut magic = [0; 4];
     let opened = fs::File::open(program).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut magic));
     if opened.is_ok() && &magic == b"\x7fELF" {
@@ -176,6 +177,26 @@ fn context(program: &Utf8Path, env: &Env) -> Option<Vec<String>> {
         context.push(fs::read_to_string(file).unwrap_or_default());
     }
     Some(context)
+}
+
+/// The folders of packages that are there now, with their times: one that comes later, or a `.pth` file laid into one,
+/// changes what a Python says of its path.
+fn packages_seen(program: &Utf8Path, env: &Env) -> Vec<String> {
+    let canonical = program.canonicalize_utf8().ok();
+    let roots =
+        [Some(program), canonical.as_deref()].into_iter().flatten().filter_map(|program| program.parent()?.parent());
+    let user = env.get(vars::PYTHONUSERBASE).map(Utf8PathBuf::from);
+    let user = user.or_else(|| env.get(vars::HOME).map(|home| Utf8Path::new(home).join(".local")));
+    let mut folders: Vec<Utf8PathBuf> =
+        env.get(vars::PYTHONPATH).unwrap_or_default().split(':').map(Utf8PathBuf::from).collect();
+    for root in roots.map(Utf8Path::to_owned).chain(user) {
+        let versions = root.join("lib").read_dir_utf8().into_iter().flatten().flatten();
+        let versions =
+            versions.filter(|entry| entry.file_name().starts_with("python3")).map(|entry| entry.path().to_owned());
+        folders.extend(versions.flat_map(|folder| [folder.join("site-packages"), folder.join("dist-packages")]));
+    }
+    folders.sort();
+    folders.iter().filter(|folder| !folder.as_str().is_empty()).filter_map(|folder| facts::stamp(folder)).collect()
 }
 
 /// A refusal is an answer too, and remembered; a program that hangs or cannot be started is not.
@@ -269,5 +290,27 @@ mod tests {
         assert_eq!(found("v"), Some("v/bin/python".into()));
         assert_eq!(found("python9"), None);
         assert!(candidates(Some("python9"), &env).is_err());
+    }
+
+    #[test]
+    fn an_answer_is_not_remembered_over_a_change_of_the_packages_it_was_given_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        fs::create_dir(root.join("bin")).unwrap();
+        let program = root.join("bin/python3");
+        fs::copy("/bin/true", &program).unwrap();
+        let (more, user) = (root.join("more"), root.join("user"));
+        let env = Env::of(root, [("PYTHONPATH", more.as_str()), ("PYTHONUSERBASE", user.as_str())]);
+        let mut seen = vec![context(&program, &env).unwrap()];
+        assert_eq!(seen[0], context(&program, &env).unwrap());
+        let later = [&more, &user.join("lib/python3.12/site-packages"), &root.join("lib/python3.12/site-packages")];
+        for folder in later {
+            fs::create_dir_all(folder).unwrap();
+            seen.push(context(&program, &env).unwrap());
+            fs::write(folder.join("editable.pth"), "/elsewhere").unwrap();
+            seen.push(context(&program, &env).unwrap());
+        }
+        let unlike: std::collections::BTreeSet<_> = seen.iter().collect();
+        assert_eq!(unlike.len(), seen.len());
     }
 }

@@ -38,6 +38,7 @@ pub(super) fn build(judge: &mut Judge<'_>, raw: &RawBuild) -> Build {
         jobs_env: raw.jobs_env.iter().map(|name| judge.variable(name)).collect(),
         memory_per_job: memory(judge, raw.memory_per_job.as_ref()),
         heavy: raw.heavy.iter().map(|one| heavy(judge, one)).collect(),
+        compile_ahead: raw.compile_ahead,
     }
 }
 

@@ -76,6 +76,7 @@ impl Recipe {
                 jobs_env: Vec::new(),
                 memory_per_job: building::DEFAULT_MEMORY,
                 heavy: Vec::new(),
+                compile_ahead: None,
             },
             verify: Verify::default(),
             matrix: Matrix::default(),
@@ -175,6 +176,9 @@ pub struct Build {
     pub memory_per_job: ByteSize,
     /// Sources that need more.
     pub heavy: Vec<Heavy>,
+    /// Whether compilers may run ahead of a setup.py that starts one after another; where it does without ninja if not
+    /// said. Not part of the key.
+    pub compile_ahead: Option<bool>,
 }
 
 /// A source that needs more memory than most.

@@ -162,6 +162,9 @@ pub struct RawBuild {
     pub memory_per_job: Option<Spanned<String>>,
     /// Sources that need more than that.
     pub heavy: Vec<RawHeavy>,
+    /// Whether compilers that setup.py starts one after another may run side by side, while it goes on. The default is
+    /// yes where setup.py does without ninja.
+    pub compile_ahead: Option<bool>,
 }
 
 /// `[[build.heavy]]`

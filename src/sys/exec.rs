@@ -5,7 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -68,6 +68,16 @@ pub fn replace(program: &Path, arguments: &[OsString]) -> io::Error {
     command(program, arguments).exec()
 }
 
+/// Starts `program` with `socket` as its input, and leaves it to itself.
+pub fn hand_over(program: &Path, arguments: &[OsString], socket: &UnixStream) -> io::Result<()> {
+    command(program, arguments).stdin(OwnedFd::from(socket.try_clone()?)).spawn().map(drop)
+}
+
+/// The socket that came as this process's input.
+pub fn handed_over() -> io::Result<UnixStream> {
+    Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
 /// Asks the system to kill this process when its parent dies; kept across [`replace`].
 pub fn die_with_parent() {
     // Without it, a build outlives a cuwright that was killed, until its next compiler call.
@@ -93,8 +103,12 @@ pub struct Usage {
 impl Held {
     /// Starts `program` with `extra` variables. Its error stream is held back unless that is a terminal, and its
     /// output too where both go to the same place, so that their order is kept.
-    pub fn start(program: &Path, arguments: &[OsString], extra: &[(&str, String)]) -> io::Result<Self> {
+    /// One that runs `apart` gets no input: the caller's is not its own.
+    pub fn start(program: &Path, arguments: &[OsString], extra: &[(&str, String)], apart: bool) -> io::Result<Self> {
         let mut command = command(program, arguments);
+        if apart {
+            command.stdin(Stdio::null());
+        }
         command.envs(extra.iter().map(|(name, value)| (name, value)));
         let words = if io::IsTerminal::is_terminal(&io::stderr()) { None } else { buffer() };
         if let Some(words) = &words {

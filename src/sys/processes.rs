@@ -88,6 +88,11 @@ pub fn parent(pid: i32) -> Option<i32> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// The name of a process, as the system shows it: at most 15 bytes of its file's name.
+pub fn name(pid: i32) -> Option<String> {
+    Some(fs_err::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
+}
+
 /// A process and everything below it, parents first.
 pub fn tree(root: i32) -> Vec<i32> {
     let mut found = vec![root];

@@ -197,7 +197,7 @@ fn what_cannot_be_planned_is_refused_at_once() {
 }
 
 #[test]
-fn a_build_without_ninja_is_measured() {
+fn a_build_without_ninja_compiles_side_by_side_or_says_what_it_lost() {
     let sandbox = real::sandbox();
     let kernel = |name: &str| format!("__global__ void {name}() {{}}\nvoid run_{name}() {{ {name}<<<1, 1>>>(); }}\n");
     for name in ["one", "two"] {
@@ -209,10 +209,25 @@ fn a_build_without_ninja_is_measured() {
                  setup(name='serial', version='1', ext_modules=[CUDAExtension('_serial', ['one.cu', 'two.cu', 'bind.cpp'])],\n\
                  cmdclass={'build_ext': BuildExtension.with_options(use_ninja=False)})\n";
     sandbox.file("bind.cpp", bind).file("setup.py", setup).file("stamp", &stamp());
-    let said = sandbox.run(&["build", "--arch", "9.0", "-j", "2", "--json"]).assert_code(0);
-    let wanted = "setup.py does not use ninja: 3 sources compiled one after another in ";
-    assert!(said.stdout.contains(wanted), "{}", said.stdout);
+    let loss = "setup.py does not use ninja: 3 sources compiled one after another in ";
+    let said = sandbox.run(&["build", "--arch", "9.0", "-j", "2", "--json", "--timings"]).assert_code(0);
+    assert!(said.stdout.contains("they run side by side") && !said.stdout.contains(loss), "{}", said.stdout);
     assert_eq!(artifact(&said)["effective"], "9.0");
+    let trace = fs_err::read_to_string(sandbox.work().join("dist/serial-timings.json")).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&trace).unwrap();
+    let began = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["cat"] == "compile");
+    let first = began.clone().map(|event| event["ts"].as_u64().unwrap() + event["dur"].as_u64().unwrap()).min();
+    let at_once = began.filter(|event| event["ts"].as_u64() < first).count();
+    assert_eq!(at_once, 2, "as many at once as there are jobs: {trace}");
+
+    let alone = ["build", "--arch", "9.0", "-j", "2", "--json", "--no-cache", "--no-launcher"];
+    let said = sandbox.run(&alone).assert_code(0);
+    assert!(said.stdout.contains(loss), "{}", said.stdout);
+
+    sandbox.file("two.cu", "__global__ void two() { nonsense(); }\n");
+    let said = sandbox.run(&["build", "--arch", "9.0", "-j", "2"]).assert_code(13);
+    let error = "two.cu(1): error: identifier \"nonsense\" is undefined";
+    assert!(said.stderr.contains(error), "{}", said.stderr);
 }
 
 /// Bazel servers that work in a folder below the cache.

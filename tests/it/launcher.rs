@@ -13,7 +13,7 @@ use cuwright::sys::Env;
 use crate::support::Sandbox;
 
 /// A launcher for the system's gcc, whose `nvcc` is a shell script.
-struct Rig {
+pub struct Rig {
     sandbox: Sandbox,
     placement: Placement,
     coordinator: Option<Coordinator>,
@@ -22,7 +22,16 @@ struct Rig {
 
 impl Rig {
     /// `nvcc` is the text of a shell script that stands for the toolkit's.
-    fn new(cores: u32, nvcc: &str) -> Self {
+    pub fn new(cores: u32, nvcc: &str) -> Self {
+        Self::of(cores, nvcc, false)
+    }
+
+    /// One whose compilers may run ahead of who starts them.
+    pub fn ahead(cores: u32, nvcc: &str) -> Self {
+        Self::of(cores, nvcc, true)
+    }
+
+    fn of(cores: u32, nvcc: &str, ahead: bool) -> Self {
         let sandbox = Sandbox::new();
         let home = sandbox.root().join("cuda");
         fs_err::create_dir_all(home.join("bin")).unwrap();
@@ -32,19 +41,25 @@ impl Rig {
         let nvcc = home.join("bin/nvcc");
         let tools = Tools { nvcc: &nvcc, cc: "/usr/bin/gcc".into(), cxx: "/usr/bin/g++".into() };
         let placement = Placement::make(&folder, env!("CARGO_BIN_EXE_cuwright").into(), tools, path).unwrap();
+        placement.archivers(env!("CARGO_BIN_EXE_cuwright").into(), path).unwrap();
         let coordinator = Coordinator::start(Limits { cores, memory: None }, &Env::default()).unwrap();
         let source = sandbox.work().canonicalize_utf8().unwrap();
         let costs = Costs::load(&sandbox.root().join("cache"), "rig", "13.0.88");
-        let unit =
-            coordinator.unit(UnitSpec { root: folder, source, costs, memory: 1 << 20, heavy: Vec::new() }).unwrap();
+        let unit = coordinator
+            .unit(UnitSpec { root: folder, source, costs, memory: 1 << 20, heavy: Vec::new(), ahead })
+            .unwrap();
         Self { sandbox, placement, coordinator: Some(coordinator), unit: Some(unit) }
     }
 
-    fn stand_in(&self, name: &str) -> Utf8PathBuf {
+    pub fn stand_in(&self, name: &str) -> Utf8PathBuf {
         self.placement.root().join(name)
     }
 
-    fn command(&self, name: &str, args: &[&str]) -> Command {
+    pub fn work(&self) -> Utf8PathBuf {
+        self.sandbox.work()
+    }
+
+    pub fn command(&self, name: &str, args: &[&str]) -> Command {
         let mut command = Command::new(self.stand_in(name));
         command.args(args).current_dir(self.sandbox.work()).env_clear().env("LC_ALL", "C");
         command.envs(self.placement.variables().into_iter().chain(self.placement.compilers()));
@@ -56,7 +71,7 @@ impl Rig {
         self.command(name, args).output().unwrap()
     }
 
-    fn finish(mut self) -> Finished {
+    pub fn finish(mut self) -> Finished {
         self.unit.take().unwrap().finish()
     }
 }

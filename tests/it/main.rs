@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test drives processes and reads the clock from outside")]
 #![expect(unreachable_pub, reason = "helpers are shared between the files of one binary")]
 
+mod ahead;
 mod support;
 
 mod abi;
