@@ -40,10 +40,11 @@ impl Output {
     }
 
     /// Takes `path` for a unit, or tells which other one has put something else there.
-    fn take(&self, path: &Utf8Path, id: &str, digest: Option<String>) -> Option<String> {
+    fn take(&self, path: &Utf8Path, id: &str, digest: Option<&str>) -> Option<String> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let (other, theirs) = taken.entry(path.to_owned()).or_insert_with(|| (id.to_owned(), digest.clone()));
-        (other.as_str() != id && *theirs != digest).then(|| other.clone())
+        let (other, theirs) =
+            taken.entry(path.to_owned()).or_insert_with(|| (id.to_owned(), digest.map(str::to_owned)));
+        (other.as_str() != id && theirs.as_deref() != digest).then(|| other.clone())
     }
 }
 
@@ -68,7 +69,7 @@ impl Place<'_> {
         let ours = digest(artifact);
         let to = if self.output.several && own.exists() {
             own
-        } else if let Some(other) = self.output.take(&plain, self.id, ours.clone()) {
+        } else if let Some(other) = self.output.take(&plain, self.id, ours.as_deref()) {
             context.warn(unit, format!("{other} made a file of the same name, {name}: this one goes to {own}"));
             own
         } else {
