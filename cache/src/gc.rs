@@ -44,7 +44,7 @@ pub struct Removed {
 }
 
 impl Store {
-    /// Whether [`Store::remove`] would find something under [`Match::Prefix`]. Takes no lock, so it is true of a moment.
+    /// Whether [`Store::remove`] would find something under [`Match::Prefix`]; takes no lock, so it is true of a moment.
     pub fn holds(&self, prefix: &str) -> Result<bool> {
         check_prefix(prefix)?;
         let listing = self.list()?;

@@ -1,8 +1,8 @@
 //! A command line that cannot be followed, and how to tell of it: `clap` words it for people, and the same becomes a
 //! problem for whoever reads JSON.
 //!
-//! Invariant: where JSON was asked for anywhere in the command line, a mistake elsewhere in it is told as JSON. Help and
-//! versions are pages for people in any case.
+//! Invariant: where JSON was asked for anywhere in the command line, a mistake elsewhere in it is told as JSON. Help
+//! and versions are pages for people in any case.
 
 use std::ffi::OsString;
 
@@ -174,7 +174,7 @@ mod tests {
         let lines = [
             "cuwright build --archs 9.0 --json",
             "cuwright verify --json",
-            "cuwright biuld --json",
+            "cuwright builds --json",
             "cuwright --json cache",
             "cuwright build --jobs many --json",
             "cuwright env --format shell --json",

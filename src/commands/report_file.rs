@@ -1,7 +1,7 @@
 //! Files that a command is asked to write beside its answer. Whether they can be written is asked before the work.
 //!
-//! Invariant: an option that names a file makes no folder, as with compilers and shells: a folder that is not there is a
-//! slip in its name. Options that name a folder (`--out`, `--extract`, `--cache-dir`) make it.
+//! Invariant: an option that names a file makes no folder, as with compilers and shells: a folder that is not there is
+//! a slip in its name. Options that name a folder (`--out`, `--extract`, `--cache-dir`) make it.
 
 use camino::Utf8Path;
 

@@ -1,8 +1,9 @@
 //! The output folder of a run: whether it can be written to, and where in it each artifact goes.
 //!
-//! Invariant: no artifact of a run overwrites another one of it. File names of wheels are known once they are built, and
-//! recipes of different packages may make the same one: then the one that is ready later goes to a folder of its unit's
-//! name, and stays there in later runs of several units. What an earlier run left under the name is replaced, and that is said.
+//! Invariant: no artifact of a run overwrites another one of it. File names of wheels are known once they are built,
+//! and recipes of different packages may make the same one: then the one that is ready later goes to a folder of its
+//! unit's name, and stays there in later runs of several units. What an earlier run left under the name is replaced,
+//! and that is said.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -49,7 +50,7 @@ impl Output {
 }
 
 impl Place<'_> {
-    /// Refuses an output folder that cannot be written to before an hour is spent on what should go there; makes nothing.
+    /// Refuses a folder that cannot be written to before an hour is spent on what should go there; makes nothing.
     ///
     /// # Errors
     /// It cannot be written to.

@@ -81,7 +81,8 @@ pub type Inputs = Vec<Result<Opened, Unopened>>;
 
 /// Opens `path`, shown as `shown`: a wheel, a packed tree, a file, a folder with wheels and libraries, or a glob over such.
 ///
-/// What cannot be opened is told in its place: a path that is not there, a folder without anything to read, a broken wheel.
+/// What cannot be opened is told in its place: a path that is not there, a folder without anything to read, a broken
+/// wheel.
 pub fn open(path: &Utf8Path, shown: &str) -> Inputs {
     match path.metadata() {
         Ok(meta) if meta.is_dir() => folder(path, shown),

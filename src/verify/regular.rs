@@ -1,7 +1,7 @@
 //! Opens a file to be looked into, or says what stands in its place.
 //!
-//! Invariant: only a regular file is ever opened. The open of a pipe waits for a writer, and GPU code is not read in the
-//! order of the file, which a pipe or a device cannot give.
+//! Invariant: only a regular file is ever opened. The open of a pipe waits for a writer, and GPU code is not read from
+//! front to back, which is all that a pipe or a device can give.
 
 use std::fs::FileType;
 use std::io::{self, ErrorKind};
