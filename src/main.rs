@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     let env = Env::capture();
     let exit = match cli::parse(std::env::args_os()) {
         Ok(cli) => commands::run(&cli, &env),
-        Err(exit) => exit,
+        Err(refused) => commands::refuse(&refused, &env),
     };
     ExitCode::from(exit.code())
 }

@@ -44,6 +44,14 @@ pub struct Removed {
 }
 
 impl Store {
+    /// Whether [`Store::remove`] would find something under [`Match::Prefix`]; takes no lock, so it is true of a moment.
+    pub fn holds(&self, prefix: &str) -> Result<bool> {
+        check_prefix(prefix)?;
+        let listing = self.list()?;
+        let damaged = listing.damaged.iter().map(|damaged| &damaged.key);
+        Ok(listing.entries.iter().map(Record::key).chain(damaged).any(|key| key.as_str().starts_with(prefix)))
+    }
+
     /// Removes the entries that match. `guard` has to be the exclusive lock [`STORE_LOCK`] of this store.
     pub fn remove(&self, guard: &Guard, which: &Match<'_>) -> Result<Removed> {
         self.check_guard(guard)?;

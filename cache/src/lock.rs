@@ -82,6 +82,11 @@ impl Store {
         }
     }
 
+    /// The file of a lock, to be named in messages.
+    pub fn lock_file(&self, name: &str) -> Result<PathBuf> {
+        self.layout().lock_file(name)
+    }
+
     /// Takes a lock if it is free now; `None` says that someone holds it.
     pub fn try_lock(&self, name: &str, mode: Mode) -> Result<Option<Guard>> {
         let path = self.layout().lock_file(name)?;

@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 
+use super::path;
 use crate::domain::arch::dialect::Consumer;
 use crate::domain::version::CudaVersion;
 
@@ -32,7 +33,7 @@ pub struct ArchArgs {
     #[arg(long, value_name = "NAME")]
     pub gpu: Vec<String>,
     /// File of GPU products, a name a line; answers with a line for each
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "gpu", "to", "explain"])]
+    #[arg(long, value_name = "FILE", value_parser = path, conflicts_with_all = ["list", "gpu", "to", "explain"])]
     pub gpu_file: Option<Utf8PathBuf>,
 }
 

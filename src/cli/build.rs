@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 
+use super::{path, word};
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
 use crate::pipeline::Request;
@@ -16,7 +17,7 @@ pub struct BuildArgs {
     #[command(flatten)]
     pub choice: Choice,
     /// Folder for the artifacts
-    #[arg(long, short, value_name = "DIR", default_value = "dist")]
+    #[arg(long, short, value_name = "DIR", default_value = "dist", value_parser = path)]
     pub out: Utf8PathBuf,
     /// Build even if the cache holds the artifact, and leave the cache alone
     #[arg(long)]
@@ -25,8 +26,8 @@ pub struct BuildArgs {
     #[arg(long, conflicts_with = "timings")]
     pub no_launcher: bool,
     /// Write how long each compiler took, as a page and a trace [default file: NAME-timings.html in the output folder]
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub timings: Option<Utf8PathBuf>,
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_parser = path)]
+    pub timings: Option<Option<Utf8PathBuf>>,
     /// Begin further units after one has failed; without it, those that run go on and no other begins
     #[arg(long)]
     pub keep_going: bool,
@@ -57,7 +58,7 @@ pub struct Aim {
     #[arg(long, value_name = "NAME", help_heading = "Targets")]
     pub gpu: Vec<String>,
     /// Named target set of the recipe
-    #[arg(long, value_name = "NAME", help_heading = "Targets")]
+    #[arg(long, value_name = "NAME", help_heading = "Targets", value_parser = word)]
     pub profile: Option<String>,
     /// CUDA toolkit version or range, such as 13.0
     #[arg(long, value_name = "VERSION", help_heading = "Toolchain")]
@@ -66,10 +67,10 @@ pub struct Aim {
     #[arg(long, value_name = "VERSION", help_heading = "Toolchain")]
     pub torch: Vec<String>,
     /// Python interpreter or version to build for
-    #[arg(long, value_name = "PYTHON", help_heading = "Toolchain")]
+    #[arg(long, value_name = "PYTHON", help_heading = "Toolchain", value_parser = word)]
     pub python: Vec<String>,
     /// Host compiler, such as gcc-13 or a path; its C++ half is found
-    #[arg(long, value_name = "COMPILER", help_heading = "Toolchain")]
+    #[arg(long, value_name = "COMPILER", help_heading = "Toolchain", value_parser = word)]
     pub cc: Option<String>,
 }
 
@@ -116,7 +117,7 @@ fn one(flag: &str, values: &[String]) -> Result<Option<String>, Problem> {
 pub struct Choice {
     /// A built-in name (`cuwright recipes` lists them), a recipe file, a folder with `cuwright.toml`, or a source tree
     /// with `setup.py`, `pyproject.toml`, `CMakeLists.txt` or a Bazel workspace [default: the current folder]
-    #[arg(value_name = "RECIPE")]
+    #[arg(value_name = "RECIPE", value_parser = word)]
     pub recipes: Vec<String>,
     /// For which GPUs and with what.
     #[command(flatten)]

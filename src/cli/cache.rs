@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::build::Choice;
+use super::word;
 
 /// Arguments of `cache`.
 #[derive(Debug, Args)]
@@ -37,7 +38,7 @@ pub enum CacheAction {
     /// Remove artifacts by the first digits of their key
     Remove {
         /// First digits of the key
-        #[arg(required = true, value_name = "KEY")]
+        #[arg(required = true, value_name = "KEY", value_parser = word)]
         keys: Vec<String>,
     },
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::build::Aim;
+use super::word;
 use crate::domain::problem::Problem;
 use crate::pipeline::Request;
 
@@ -10,7 +11,7 @@ use crate::pipeline::Request;
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// Recipes, as `build` takes them, to say what would be chosen for each [default: a plain torch extension]
-    #[arg(value_name = "RECIPE")]
+    #[arg(value_name = "RECIPE", value_parser = word)]
     pub recipes: Vec<String>,
     /// For which GPUs and with what.
     #[command(flatten)]

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::build::Aim;
+use super::word;
 use crate::domain::arch::dialect::Consumer;
 use crate::domain::problem::Problem;
 use crate::emit::Format;
@@ -13,7 +14,7 @@ use crate::pipeline::Request;
 pub struct EnvArgs {
     /// A recipe, as `build` takes it, whose targets and variables are used [default: that of the current folder, if
     /// there is one]
-    #[arg(value_name = "RECIPE")]
+    #[arg(value_name = "RECIPE", value_parser = word)]
     pub recipe: Option<String>,
     /// How to write it
     #[arg(long, value_enum, default_value_t = Format::Sh, value_name = "FORMAT")]

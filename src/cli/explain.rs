@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::word;
+
 const AFTER: &str = "\
 LOG may be of any size, and from anywhere: a terminal, CI, Docker, pip, ninja,
 make, Bazel. A file of that name wins over a topic; `./NAME` and `-` are never
@@ -12,7 +14,7 @@ topics. Exit code 0 means that the log was read, whatever it says.";
 #[command(after_help = AFTER)]
 pub struct ExplainArgs {
     /// A log file, `-` for standard input, a cause or error code such as `no-kernel-image`, or a topic
-    #[arg(value_name = "LOG|TOPIC", required_unless_present = "list")]
+    #[arg(value_name = "LOG|TOPIC", value_parser = word, required_unless_present = "list")]
     pub what: Option<String>,
     /// List every topic
     #[arg(long, conflicts_with_all = ["what", "here"])]

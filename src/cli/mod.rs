@@ -9,6 +9,7 @@ pub mod env;
 pub mod explain;
 pub mod inspect;
 pub mod toolchain;
+pub mod usage;
 pub mod verify;
 
 use std::ffi::OsString;
@@ -16,7 +17,7 @@ use std::ffi::OsString;
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
 
-use crate::domain::exit::Exit;
+use self::usage::Refused;
 use crate::ui::Format;
 
 const AFTER: &str = "\
@@ -43,7 +44,8 @@ pub struct Cli {
 #[command(next_help_heading = "Global options")]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags of a command line")]
 pub struct Global {
-    /// How messages look; `json` writes one object a line to standard output
+    /// How answers and messages look; as `json`, `build` writes one object a line, other commands one document (`cache
+    /// why` and `toolchain remove` one for each name)
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     pub message_format: Format,
     /// Same as `--message-format json`
@@ -59,10 +61,10 @@ pub struct Global {
     #[arg(long, global = true)]
     pub no_progress: bool,
     /// Folder for toolchains, downloads and artifacts [env: `CUWRIGHT_CACHE_DIR`] [default: ~/.cache/cuwright]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", value_parser = path)]
     pub cache_dir: Option<Utf8PathBuf>,
     /// File with further GPUs and archs [env: `CUWRIGHT_TABLES`] [default: ~/.config/cuwright/gpus.toml, if it is there]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", value_parser = path)]
     pub tables: Option<Utf8PathBuf>,
 }
 
@@ -128,17 +130,23 @@ impl Command {
     }
 }
 
-/// Reads the command line. Help and usage errors are printed here, by `clap`.
+/// Reads the command line.
 ///
 /// # Errors
-/// The exit code to stop with: 0 after help or version, 2 after a usage error.
-pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
-    Cli::try_parse_from(args).map_err(|error| {
-        let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
-        // A closed pipe is no reason to fail.
-        let _ = error.print();
-        exit
-    })
+/// What is to be shown instead: help, a version, or a usage error.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Refused> {
+    let args: Vec<OsString> = args.into_iter().collect();
+    Cli::try_parse_from(&args).map_err(|error| Refused::new(error, &args))
+}
+
+/// A path as typed. An empty one, as of a variable that is not set, would mean the current folder.
+fn path(text: &str) -> Result<Utf8PathBuf, String> {
+    word(text).map(Utf8PathBuf::from)
+}
+
+/// A name or a path as typed, which nothing can be called if it is empty.
+fn word(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 #[cfg(test)]

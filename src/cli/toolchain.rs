@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::word;
+
 /// Arguments of `toolchain`.
 #[derive(Debug, Args)]
 pub struct ToolchainArgs {
@@ -18,7 +20,7 @@ pub enum ToolchainAction {
     /// Install the toolchain that a recipe needs
     Install {
         /// A recipe, as `build` takes it; without one, torch and toolkit alone
-        #[arg(value_name = "RECIPE")]
+        #[arg(value_name = "RECIPE", value_parser = word)]
         recipe: Option<String>,
         /// CUDA toolkit version or range
         #[arg(long, value_name = "VERSION")]
@@ -27,10 +29,10 @@ pub enum ToolchainAction {
         #[arg(long, value_name = "VERSION")]
         torch: Option<String>,
         /// Python interpreter or version
-        #[arg(long, value_name = "PYTHON")]
+        #[arg(long, value_name = "PYTHON", value_parser = word)]
         python: Option<String>,
         /// Host compiler, such as gcc-13 or a path
-        #[arg(long, value_name = "COMPILER")]
+        #[arg(long, value_name = "COMPILER", value_parser = word)]
         cc: Option<String>,
         /// Use no network: install from what uv has stored
         #[arg(long)]
@@ -39,7 +41,7 @@ pub enum ToolchainAction {
     /// Remove by the first digits of the digest that `list` shows
     Remove {
         /// First digits of the digest
-        #[arg(required = true, value_name = "DIGEST")]
+        #[arg(required = true, value_name = "DIGEST", value_parser = word)]
         digests: Vec<String>,
     },
 }

@@ -3,11 +3,13 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 
+use super::{path, word};
+
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// Wheels, libraries, folders or globs of such
-    #[arg(required_unless_present = "package", value_name = "FILE")]
+    #[arg(required_unless_present = "package", value_name = "FILE", value_parser = path)]
     pub files: Vec<Utf8PathBuf>,
     /// Archs that every file must hold, such as "8.6;9.0+PTX"
     #[arg(long, short, value_name = "LIST")]
@@ -22,21 +24,21 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub strict: bool,
     /// Recipe whose `[verify]` holds; its targets are expected unless `--expect` or `--runs-on` says otherwise
-    #[arg(long, value_name = "RECIPE")]
+    #[arg(long, value_name = "RECIPE", value_parser = word)]
     pub recipe: Option<String>,
     /// Target profile of the recipe that is expected
-    #[arg(long, value_name = "NAME", requires = "recipe", conflicts_with = "expect")]
+    #[arg(long, value_name = "NAME", requires = "recipe", conflicts_with = "expect", value_parser = word)]
     pub profile: Option<String>,
     /// Import the modules with this Python: a path, an environment's folder, a program name or a version
-    #[arg(long, value_name = "PYTHON")]
+    #[arg(long, value_name = "PYTHON", value_parser = word)]
     pub python: Option<String>,
     /// Judge symbols and libraries by the torch in this folder [default: the one of `--python`]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = path)]
     pub torch_dir: Option<Utf8PathBuf>,
     /// Judge an installed package, too, of `--python` or of the first Python
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = word)]
     pub package: Option<String>,
     /// Write a JUnit report
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path)]
     pub junit: Option<Utf8PathBuf>,
 }

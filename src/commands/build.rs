@@ -1,8 +1,8 @@
 //! `build` and `plan`.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
-use super::World;
+use super::{World, report_file};
 use crate::cli::build::{BuildArgs, Choice, PlanArgs};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
@@ -17,10 +17,9 @@ pub(super) fn build(args: &BuildArgs, world: &World<'_>) -> Result<Exit, Problem
     let tell = |event: Event| world.printer.event(&event);
     let context = Context { env: world.env, cache_root: &cache_root, tell: &tell };
     let out = world.env.absolute(&args.out);
-    let page = |file: &Utf8PathBuf| if file.as_str().is_empty() { file.clone() } else { world.env.absolute(file) };
     let request = Request {
         no_launcher: args.no_launcher,
-        timings: args.timings.as_ref().map(page),
+        timings: timings(args, &out, world)?,
         ..request(&args.choice, args.matrix, out, args.no_cache)?
     };
     let (recipes, unread) = load_all(&args.choice, world);
@@ -94,6 +93,15 @@ pub(super) fn plan(args: &PlanArgs, world: &World<'_>) -> Result<Exit, Problems>
         world.printer.data(&format!("{gap}{}", texts.join("\n\n")));
     }
     Ok(worst)
+}
+
+/// The page of timings that is asked for, empty for the one in the output folder.
+fn timings(args: &BuildArgs, out: &Utf8Path, world: &World<'_>) -> Result<Option<Utf8PathBuf>, Problem> {
+    let Some(asked) = &args.timings else { return Ok(None) };
+    let Some(shown) = asked else { return Ok(Some(Utf8PathBuf::new())) };
+    let page = world.env.absolute(shown);
+    report_file::check(&page, shown, Some(out))?;
+    Ok(Some(page))
 }
 
 /// What is asked; values that span a matrix are left out of it.

@@ -20,18 +20,17 @@ use crate::sys::{clock, files};
 use crate::ui::style::{age, bytes, count, table};
 
 pub(super) fn run(args: &CacheArgs, world: &World<'_>) -> Result<Exit, Problems> {
+    // What is asked is looked at before anything is waited for.
+    let limits = match &args.action {
+        CacheAction::Gc { max_size, max_age } => limits(max_size.as_deref(), *max_age)?,
+        _ => Limits::default(),
+    };
     let store = Artifacts::store(&world.cache_root()?)?;
     match &args.action {
         CacheAction::List => list(&store, world)?,
         CacheAction::Stat => stat(&store, world)?,
         CacheAction::Why { choice } => return why(choice, &store, world),
-        CacheAction::Gc { max_size, max_age } => {
-            let max_bytes = max_size.as_deref().map(str::parse::<ByteSize>).transpose().map_err(|why| usage(&why))?;
-            if max_bytes.is_none() && max_age.is_none() {
-                return Err(usage("gc needs a limit: `--max-size` or `--max-age`").into());
-            }
-            let max_age = max_age.map(|days| Duration::from_secs(days.saturating_mul(86_400)));
-            let limits = Limits { max_bytes: max_bytes.map(|size| size.0), max_age };
+        CacheAction::Gc { .. } => {
             let guard = exclusive(&store, world)?;
             let removed = store.gc(&guard, limits, clock::now()).map_err(|error| failed(&error))?;
             // Nobody builds while we hold the store alone, so every build folder is a dead one.
@@ -41,21 +40,12 @@ pub(super) fn run(args: &CacheArgs, world: &World<'_>) -> Result<Exit, Problems>
             tell_removed(&removed, world);
         }
         CacheAction::Remove { keys } => {
+            named(keys, &store)?;
             let guard = exclusive(&store, world)?;
             let mut all = Removed::default();
             for key in keys {
+                // One that is gone by now was removed by whoever we waited for, which is as good.
                 let removed = store.remove(&guard, &Match::Prefix(key)).map_err(|error| failed(&error))?;
-                if removed.keys.is_empty() {
-                    let problem = Problem::new(
-                        "cuwright::cache::no_such_key",
-                        Exit::Cache,
-                        format!("no artifact has a key that starts with `{key}`"),
-                    )
-                    .help("`cuwright cache list` shows the keys");
-                    // What went before is gone, and that must be known.
-                    tell_removed(&all, world);
-                    return Err(problem.into());
-                }
                 all.keys.extend(removed.keys);
                 all.bytes += removed.bytes;
             }
@@ -63,6 +53,32 @@ pub(super) fn run(args: &CacheArgs, world: &World<'_>) -> Result<Exit, Problems>
         }
     }
     Ok(Exit::Ok)
+}
+
+fn limits(max_size: Option<&str>, max_age: Option<u64>) -> Result<Limits, Problem> {
+    let max_bytes = max_size.map(str::parse::<ByteSize>).transpose().map_err(|why| usage(&why))?;
+    if max_bytes.is_none() && max_age.is_none() {
+        return Err(usage("gc needs a limit: `--max-size` or `--max-age`"));
+    }
+    let max_age = max_age.map(|days| Duration::from_secs(days.saturating_mul(86_400)));
+    Ok(Limits { max_bytes: max_bytes.map(|size| size.0), max_age })
+}
+
+/// Refuses keys that name nothing, before any of the others is removed.
+fn named(keys: &[String], store: &Store) -> Result<(), Problems> {
+    let mut problems = Vec::new();
+    for key in keys {
+        match store.holds(key) {
+            Ok(true) => {}
+            Ok(false) => {
+                let message = format!("no artifact has a key that starts with `{key}`");
+                let problem = Problem::new("cuwright::cache::no_such_key", Exit::Cache, message);
+                problems.push(problem.help("`cuwright cache list` shows the keys"));
+            }
+            Err(error) => problems.push(failed(&error)),
+        }
+    }
+    Problems::check(problems)
 }
 
 fn usage(why: &str) -> Problem {
@@ -91,7 +107,14 @@ const PATIENCE: u64 = 60;
 fn exclusive(store: &Store, world: &World<'_>) -> Result<cache::Guard, Problem> {
     let asked = world.env.get(CUWRIGHT_LOCK_TIMEOUT).and_then(|seconds| seconds.parse().ok());
     let limit = Duration::from_secs(asked.unwrap_or(PATIENCE));
-    let wait = |waited| if waited < limit { Wait::Again } else { Wait::GiveUp };
+    let wait = |waited: Duration| {
+        if waited.is_zero() && !limit.is_zero() {
+            let lock = store.lock_file(STORE_LOCK).map(|path| path.display().to_string()).unwrap_or_default();
+            let text = format!("for builds that use the cache, up to {} s; the lock is {lock}", limit.as_secs());
+            world.printer.event(&Event::Waiting { text });
+        }
+        if waited < limit { Wait::Again } else { Wait::GiveUp }
+    };
     store.lock(STORE_LOCK, Mode::Exclusive, wait).map_err(|error| match error {
         cache::Error::Busy { .. } => Problem::new("cuwright::cache::busy", Exit::Cache, "builds are using the cache")
             .why(error.to_string())

@@ -15,15 +15,20 @@ use crate::verify::inspect::{Inspected, Row, Wish, inspect as read};
 pub(super) fn inspect(args: &InspectArgs, world: &World<'_>) -> Result<Exit, Problems> {
     let (mut problems, mut documents, mut inputs): (Vec<_>, Vec<_>, Vec<Opened>) = Default::default();
     for path in &args.files {
-        match input::open(&world.env.absolute(path), path.as_str()) {
-            Ok(opened) => inputs.extend(opened),
-            Err(problem) => problems.push(problem),
+        for opened in input::open(&world.env.absolute(path), path.as_str()) {
+            match opened {
+                Ok(opened) => inputs.push(opened),
+                Err(unopened) => problems.push(unopened.problem),
+            }
         }
     }
     if let Some(name) = &args.package {
         let root = world.cache_root().ok();
-        let python = judge::interpreter(args.python.as_deref(), world.env, root.as_deref())?;
-        inputs.push(judge::package(name, &python)?);
+        let python = judge::interpreter(args.python.as_deref(), world.env, root.as_deref());
+        match python.and_then(|python| judge::package(name, &python)) {
+            Ok(opened) => inputs.push(opened),
+            Err(problem) => problems.push(problem),
+        }
     }
     let many = inputs.iter().map(|input| input.files.len()).sum::<usize>() > 1;
     let into = args.extract.as_ref().map(|folder| world.env.absolute(folder));

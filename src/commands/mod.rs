@@ -9,6 +9,7 @@ mod env;
 mod explain;
 mod inspect;
 mod recipes;
+mod report_file;
 mod tables;
 mod toolchain;
 mod verify;
@@ -16,6 +17,7 @@ mod verify;
 use camino::Utf8PathBuf;
 use clap::CommandFactory as _;
 
+use crate::cli::usage::Refused;
 use crate::cli::{Cli, Command};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
@@ -68,9 +70,7 @@ pub fn run(cli: &Cli, env: &Env) -> Exit {
     let world = World { env, printer: Printer::new(settings) };
     let watch = Stopwatch::start();
     if streams {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        let command = cli.command.name().to_owned();
-        world.printer.event(&Event::Start { schema: SCHEMA, version, command });
+        world.printer.event(&start(cli.command.name()));
     }
     for name in &env.skipped {
         let text = format!("the environment variable {name} is not UTF-8 and is left out");
@@ -100,6 +100,30 @@ pub fn run(cli: &Cli, env: &Env) -> Exit {
         Some(lost) if exit == Exit::Ok => lost,
         _ => exit,
     }
+}
+
+/// Shows what stands in the way of a command line, or the page that it asks for, and gives the exit code.
+pub fn refuse(refused: &Refused, env: &Env) -> Exit {
+    let Some(problem) = refused.problem() else {
+        refused.print();
+        return refused.exit();
+    };
+    // What reads the messages of a build finds the mistake among them, and first and last message as ever.
+    let command = refused.command().filter(|name| *name == "build");
+    let printer = Printer::new(Settings::detect(Format::Json, command.is_some(), false, false, env));
+    if let Some(command) = command {
+        printer.event(&start(command));
+    }
+    printer.problems(None, &problem.into());
+    if command.is_some() {
+        printer.event(&Event::Finish { exit: refused.exit().code(), milliseconds: 0 });
+    }
+    printer.close();
+    refused.exit()
+}
+
+fn start(command: &str) -> Event {
+    Event::Start { schema: SCHEMA, version: env!("CARGO_PKG_VERSION").to_owned(), command: command.to_owned() }
 }
 
 /// Relative paths mean nothing without a working folder.

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::World;
+use super::{World, report_file};
 use crate::cli::verify::VerifyArgs;
 use crate::domain::exit::Exit;
-use crate::domain::problem::{Problem, Problems};
+use crate::domain::problem::Problems;
 use crate::pipeline::judge::{self, Question};
 use crate::report::{Event, GpuStatus};
 use crate::sys::files::write_atomic;
@@ -27,13 +27,13 @@ pub(super) fn verify(args: &VerifyArgs, world: &World<'_>) -> Result<Exit, Probl
         python: args.python.clone(),
         torch_dir: args.torch_dir.clone(),
     };
+    let junit = args.junit.as_ref().map(|path| (world.env.absolute(path), path));
+    if let Some((path, shown)) = &junit {
+        report_file::check(path, shown, None)?;
+    }
     let outcome = judge::judge(&question, world.env, world.cache_root().ok().as_deref())?;
-    if let Some(path) = &args.junit {
-        write_atomic(&world.env.absolute(path), junit::render(&outcome).as_bytes()).map_err(|error| {
-            Problem::new("cuwright::usage::unwritable_file", Exit::Usage, format!("{path} cannot be written"))
-                .why(error.to_string())
-                .help("name a file in a folder that is yours")
-        })?;
+    if let Some((path, shown)) = &junit {
+        write_atomic(path, junit::render(&outcome).as_bytes()).map_err(|error| report_file::failed(shown, &error))?;
     }
     if world.json() {
         world.printer.data(&serde_json::to_string_pretty(&outcome).unwrap_or_default());

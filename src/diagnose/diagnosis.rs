@@ -15,6 +15,8 @@ pub enum Verdict {
     Unknown,
     /// Nothing says that it failed.
     NoFailure,
+    /// It is no text, so nothing can be said.
+    NotText,
 }
 
 /// How much a finding explains.

@@ -44,6 +44,7 @@ pub fn judge(scanner: Scanner, input: &str, given: &Facts) -> Diagnosis {
     let echoes = heard.iter().filter(|(rule, _)| rule.kind == Kind::Echo);
     let mut echoes: Vec<Echo> = echoes.map(|(_, finding)| echo(finding)).collect();
     let failed = heard.iter().any(|(rule, _)| rule.failing);
+    let text = found.is_text();
     let success = found.success.map(|(line, text)| LogLine { line, text });
     let ended_well = success.as_ref().is_some_and(|success| success.line > found.last_error) && !failed;
     if ended_well {
@@ -86,8 +87,10 @@ pub fn judge(scanner: Scanner, input: &str, given: &Facts) -> Diagnosis {
     let verdict = match &cause {
         Some(_) => Verdict::Explained,
         None if failed || (!errors.is_empty() && !ended_well) => Verdict::Unknown,
+        None if !text => Verdict::NotText,
         None => Verdict::NoFailure,
     };
+    let told = matches!(verdict, Verdict::Explained | Verdict::NotText) || !errors.is_empty();
     errors.truncate(TOLD);
     Diagnosis {
         input: input.to_owned(),
@@ -96,7 +99,7 @@ pub fn judge(scanner: Scanner, input: &str, given: &Facts) -> Diagnosis {
         further,
         side,
         echoes,
-        tail: if verdict == Verdict::Explained || !errors.is_empty() { Vec::new() } else { found.tail },
+        tail: if told { Vec::new() } else { found.tail },
         errors,
         success,
         lines: found.lines,

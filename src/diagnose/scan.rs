@@ -35,6 +35,10 @@ const ERRORS: usize = 24;
 const TAIL: usize = 12;
 /// Characters of a line that are kept.
 const SHOWN: usize = 2000;
+/// Bytes of the beginning that tell whether it is text.
+const BEGINNING: u64 = 64 << 10;
+/// One byte in this many that no tool prints makes it something else; packed and compiled files have far more.
+const ODD: u64 = 30;
 
 /// A line that a pattern matched.
 #[derive(Debug, Clone)]
@@ -72,6 +76,20 @@ pub(super) struct Found {
     pub(super) tail: Vec<String>,
     pub(super) lines: u64,
     pub(super) bytes: u64,
+    /// Bytes of the beginning that no tool prints.
+    odd: u64,
+}
+
+impl Found {
+    /// Whether it begins like text. UTF-16 does not, as every other byte of it is zero.
+    pub(super) fn is_text(&self) -> bool {
+        self.odd * ODD <= self.bytes.min(BEGINNING)
+    }
+}
+
+/// Control characters but those of terminals: line ends, tabs, form feeds, bells, backspaces and escapes.
+fn is_odd(byte: u8) -> bool {
+    byte < 0x20 && !matches!(byte, 0x07..=0x0d | 0x1b) || byte == 0x7f
 }
 
 /// Follows a log piece by piece.
@@ -116,6 +134,8 @@ impl Default for Scanner {
 impl Scanner {
     /// Takes the next bytes of the log, any number of them.
     pub fn feed(&mut self, bytes: &[u8]) {
+        let beginning = usize::try_from(BEGINNING.saturating_sub(self.found.bytes)).unwrap_or(usize::MAX);
+        self.found.odd += bytes.iter().take(beginning).filter(|byte| is_odd(**byte)).count() as u64;
         self.found.bytes += bytes.len() as u64;
         for mut piece in bytes.chunks(PIECE / 4) {
             if self.skipping {

@@ -74,6 +74,7 @@ fn labels(found: &Diagnosis) -> Vec<String> {
     match found.verdict {
         Verdict::Unknown => labels.insert(0, "unknown".to_owned()),
         Verdict::NoFailure => labels.insert(0, "no-failure".to_owned()),
+        Verdict::NotText => labels.insert(0, "not-text".to_owned()),
         Verdict::Explained => {}
     }
     labels.extend(found.side.iter().map(|finding| finding.label.clone()));
@@ -308,6 +309,28 @@ fn a_flood_of_lines_hides_nothing_and_is_counted_right() {
             assert_eq!(found.lines, 60_001);
         }
     }
+}
+
+#[test]
+fn what_is_no_text_is_said_to_be_none_and_what_is_one_is_not() {
+    let folder = camino::Utf8Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| fs_err::read(folder.join(name)).unwrap();
+    let verdict = |log: &[u8]| explain(log, "log", &Facts::default()).verdict;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut gzip, &read("src/diagnose/logs/C21.log")).unwrap();
+    let utf16: Vec<u8> = "all is well\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for odd in [read("fatbin/tests/vectors/v16_lib.a"), gzip.finish().unwrap(), utf16, vec![0; 500]] {
+        assert_eq!(verdict(&odd), Verdict::NotText, "{:?}", &odd[..16]);
+    }
+    // Colours, progress bars, another language in an old encoding, and a few bytes that a full disk left.
+    let mut cut_off = b"[1/2] c++ -c a.cpp -o a.o\n".repeat(20);
+    cut_off.extend([0; 8]);
+    for log in [&b"\x1b[1mok\x1b[0m\n"[..], b"10%\x08\x08\x0820%\r30%\n", b"\xc9\xd4\xea fertig\n", &cut_off] {
+        assert_eq!(verdict(log), Verdict::NoFailure, "{log:?}");
+    }
+    // What is found in it is worth more than what it looks like.
+    let log = [&[0; 500][..], b"\nnvcc fatal   : Unsupported gpu architecture 'compute_86'\n"].concat();
+    assert_eq!(verdict(&log), Verdict::Explained);
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 
 use super::artifact::{Artifacts, Cached};
 use super::budget::Seat;
 use super::launch::{self, Launcher, Placed};
 use super::made::{self, Made};
+use super::output::{Place, not_written};
 use super::prepare::Prepared;
 use super::watch::{self, Stop, Watcher};
 use super::{Context, Request, verify};
@@ -24,7 +25,7 @@ use crate::verify::import::Checker;
 /// How long a rejected wheel or what a killed build left is kept for a look.
 const KEPT: Duration = Duration::from_hours(24);
 
-/// Restores or builds a prepared unit and puts its artifact into `out`.
+/// Restores or builds a prepared unit and puts its artifact into its place.
 ///
 /// # Errors
 /// A failed build or verification; an output folder that cannot be written.
@@ -32,14 +33,15 @@ pub fn unit(
     context: &Context<'_>,
     unit: &Prepared,
     request: &Request,
+    place: Place<'_>,
     launcher: &Launcher,
     seat: &mut Seat<'_>,
 ) -> Result<Summary, Problems> {
-    let (out, no_cache) = (request.out.as_path(), request.no_cache);
-    check_out(out)?;
+    let no_cache = request.no_cache;
+    place.check()?;
     let artifacts = Artifacts::open(context, &unit.recipe.name);
     let name = unit.recipe.name.as_str();
-    if let Some(restored) = restore(context, unit, &artifacts, out, no_cache)? {
+    if let Some(restored) = restore(context, unit, &artifacts, place, no_cache)? {
         return Ok(restored);
     }
     let _held = artifacts.lock(context, name, &unit.key);
@@ -48,7 +50,7 @@ pub fn unit(
         return Err(watch::interrupted(&folder).into());
     }
     // Another builder may have finished this key while we waited.
-    if let Some(restored) = restore(context, unit, &artifacts, out, no_cache)? {
+    if let Some(restored) = restore(context, unit, &artifacts, place, no_cache)? {
         return Ok(restored);
     }
     // From here on there is something to stop and to clear away.
@@ -102,7 +104,7 @@ pub fn unit(
     }
     // What was built and verified is worth naming even where it cannot be put where it should go.
     let kept = |problem: Problem| problem.why(format!("the verified artifact is {artifact}"));
-    summary.wheel = deliver(context, name, artifact, out).map_err(kept)?.into_string();
+    summary.wheel = place.put(context, name, artifact).map_err(kept)?.into_string();
     if let Err(error) = folder.remove() {
         context.warn(name, format!("the build folder stays behind: {error}"));
     }
@@ -114,12 +116,12 @@ fn restore(
     context: &Context<'_>,
     unit: &Prepared,
     artifacts: &Artifacts,
-    out: &Utf8Path,
+    place: Place<'_>,
     no_cache: bool,
 ) -> Result<Option<Summary>, Problem> {
     let found = if no_cache { None } else { artifacts.get(context, &unit.recipe.name, &unit.key) };
     let Some(Cached { wheel, summary }) = found else { return Ok(None) };
-    match deliver(context, &summary.unit, &wheel, out) {
+    match place.put(context, &summary.unit, &wheel) {
         // Somebody removed it between the look and the copy.
         Err(_) if !wheel.exists() => Ok(None),
         delivered => Ok(Some(Summary { restored: true, wheel: delivered?.into_string(), ..summary })),
@@ -133,29 +135,6 @@ fn sweep(context: &Context<'_>, artifacts: &Artifacts) {
             artifacts.if_free(&leftover.key, || drop(files::remove_tree(&leftover.path)));
         }
     }
-}
-
-/// Refuses an output folder that cannot be written to before an hour is spent on what should go there; makes nothing.
-fn check_out(out: &Utf8Path) -> Result<(), Problem> {
-    let nearest = out.ancestors().find(|folder| folder.exists()).unwrap_or(Utf8Path::new("/"));
-    tempfile::tempfile_in(nearest).map(drop).map_err(|error| not_written(out, &error))
-}
-
-fn deliver(context: &Context<'_>, unit: &str, wheel: &Utf8Path, out: &Utf8Path) -> Result<Utf8PathBuf, Problem> {
-    let to = out.join(file_name(wheel));
-    // The arch set is not part of an artifact's file name, so another build of the same package has the same one.
-    let digest = |path: &Utf8Path| files::sha256_file(path).ok();
-    if to.exists() && digest(&to) != digest(wheel) {
-        context.warn(unit, format!("{to} held another build and is replaced; that one can be restored from the cache"));
-    }
-    files::copy_atomic(wheel, &to).map_err(|error| not_written(&to, &error))?;
-    Ok(to)
-}
-
-fn not_written(path: &Utf8Path, error: &std::io::Error) -> Problem {
-    Problem::new("cuwright::build::not_written", Exit::Build, format!("{path} could not be written"))
-        .why(error.to_string())
-        .help("free some space or check the permissions of the folder; `--out DIR` chooses another")
 }
 
 fn no_folder(folder: &BuildFolder, error: &std::io::Error) -> Problem {

@@ -72,21 +72,20 @@ struct Judge<'a> {
 pub fn judge(question: &Question, env: &Env, cache_root: Option<&Utf8Path>) -> Result<Outcome, Problems> {
     let judge = understand(question, env, cache_root)?;
     let mut inputs = Vec::new();
+    let unread = |file: String, problem: Problem| {
+        let findings = vec![Finding::error(Topic::File, problem)];
+        Input { file, ok: false, files: Vec::new(), import: None, gpu_check: None, findings }
+    };
     for path in &question.files {
-        match input::open(&env.absolute(path), path.as_str()) {
-            Ok(opened) => inputs.extend(opened.iter().map(|opened| judge.input(opened))),
-            Err(problem) => inputs.push(Input {
-                file: path.to_string(),
-                ok: false,
-                files: Vec::new(),
-                import: None,
-                gpu_check: None,
-                findings: vec![Finding::error(Topic::File, problem)],
-            }),
-        }
+        let opened = input::open(&env.absolute(path), path.as_str()).into_iter();
+        inputs.extend(opened.map(|opened| match opened {
+            Ok(opened) => judge.input(&opened),
+            Err(input::Unopened { name, problem }) => unread(name, problem),
+        }));
     }
     if let (Some(name), Some(python)) = (&question.package, &judge.python) {
-        inputs.push(judge.input(&package(name, python)?));
+        inputs
+            .push(package(name, python).map_or_else(|problem| unread(name.clone(), problem), |all| judge.input(&all)));
     }
     let expected = judge.expected.as_ref().map(ToString::to_string);
     let driver = judge.driver.as_ref().map(|driver| driver.name.clone());

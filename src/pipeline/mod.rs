@@ -14,6 +14,7 @@ pub mod judge;
 pub mod launch;
 pub mod load;
 pub mod made;
+pub mod output;
 pub mod plan;
 pub mod prepare;
 mod site;

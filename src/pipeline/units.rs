@@ -12,6 +12,7 @@ use camino::Utf8PathBuf;
 use super::budget::{Budget, Seat};
 use super::launch::Launcher;
 use super::load::{Loaded, RECIPE_FILE};
+use super::output::{Output, Place};
 use super::{Context, Request, build, prepare};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
@@ -228,6 +229,7 @@ pub fn run(
     let work: Vec<&Unit> = units.iter().filter(|unit| unit.pruned.is_none()).collect();
     let seats: Vec<Mutex<Option<Seat<'_>>>> = work.iter().map(|_| Mutex::new(Some(budget.seat()))).collect();
     let results: Vec<Mutex<Option<Result<Summary, Problems>>>> = work.iter().map(|_| Mutex::new(None)).collect();
+    let output = Output::of(work.len());
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let lane = || {
         loop {
@@ -239,7 +241,7 @@ pub fn run(
             let seat = lock(&seats[index]).take();
             let Some(mut seat) = seat else { return };
             let watch = Stopwatch::start();
-            let result = one(context, unit, launcher, &mut seat);
+            let result = one(context, unit, &output, launcher, &mut seat);
             drop(seat);
             let interrupted = is_interrupted(&result);
             if let Err(problems) = &result
@@ -277,13 +279,20 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// One unit, whose stages need not know that there are others.
-fn one(context: &Context<'_>, unit: &Unit, launcher: &Launcher, seat: &mut Seat<'_>) -> Result<Summary, Problems> {
+fn one(
+    context: &Context<'_>,
+    unit: &Unit,
+    output: &Output,
+    launcher: &Launcher,
+    seat: &mut Seat<'_>,
+) -> Result<Summary, Problems> {
+    let place = Place { id: &unit.id, folder: &unit.request.out, output };
     let tell = |event: Event| (context.tell)(event.of_unit(&unit.id));
     let context = Context { tell: &tell, ..*context };
     let name = unit.loaded.recipe.name.as_str();
     context.stage(name, Stage::Recipe, unit.loaded.describe());
     let made = prepare::prepare(&context, unit.loaded.clone(), &unit.request)
-        .and_then(|prepared| build::unit(&context, &prepared, &unit.request, launcher, seat));
+        .and_then(|prepared| build::unit(&context, &prepared, &unit.request, place, launcher, seat));
     // What a stage says when its child was stopped under it is true, and beside the point.
     let made = made.map_err(|problems| match problems.exit() {
         Exit::Interrupted => problems,

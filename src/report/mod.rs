@@ -61,6 +61,11 @@ pub enum Event {
         /// What may hurt.
         text: String,
     },
+    /// A lock that another process holds is waited for.
+    Waiting {
+        /// For whom, how long at most, and which lock.
+        text: String,
+    },
     /// How far a build is.
     Progress {
         /// Package that is built.
@@ -163,7 +168,7 @@ impl Event {
             Self::Note { unit, .. } | Self::Warning { unit, .. } => *unit = Some(id.to_owned()),
             Self::Error(error) => error.unit = Some(id.to_owned()),
             Self::Artifact(summary) => id.clone_into(&mut summary.unit),
-            Self::Start { .. } | Self::Units { .. } | Self::Unit(_) | Self::Finish { .. } => {}
+            Self::Start { .. } | Self::Waiting { .. } | Self::Units { .. } | Self::Unit(_) | Self::Finish { .. } => {}
         }
         self
     }

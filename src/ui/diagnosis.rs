@@ -1,6 +1,6 @@
 //! A diagnosis for people: the cause first, its evidence with its line, why, the mend, and what is not the cause.
 
-use super::style::{count, table, visible};
+use super::style::{bytes, count, table, visible};
 use crate::diagnose::topics::{Topic, TopicKind};
 use crate::diagnose::{Diagnosis, Echo, Finding, LogLine, UnknownError, Verdict, Weight};
 
@@ -31,6 +31,7 @@ pub fn text(diagnosis: &Diagnosis) -> String {
             lines.push(format!("  in:    {read}"));
             unknown(diagnosis, &mut lines);
         }
+        (None, Verdict::NotText) => not_text(diagnosis, &mut lines),
         (None, _) => {
             lines.push("no failure found".to_owned());
             lines.push(format!("  in:    {read}"));
@@ -55,6 +56,15 @@ pub fn text(diagnosis: &Diagnosis) -> String {
         lines.extend(side.mend.iter().map(|mend| label("mend", mend)));
     }
     visible(&lines.join("\n")).into_owned()
+}
+
+fn not_text(diagnosis: &Diagnosis, lines: &mut Vec<String>) {
+    lines.push("nothing to explain: this is no text, so it is no log".to_owned());
+    lines.push(format!("  in:    {} ({})", diagnosis.input, bytes(diagnosis.bytes)));
+    lines.push(label("why", "it begins with bytes that no tool prints, as packed and compiled files and UTF-16 do"));
+    lines
+        .push(label("mend", "unpack it first: `zcat LOG.gz | cuwright explain -`; from UTF-16, `iconv -f utf-16 LOG`"));
+    lines.push(label("mend", "`cuwright inspect` reads libraries, objects and wheels"));
 }
 
 fn lead(weight: Weight) -> &'static str {

@@ -32,7 +32,7 @@ pub enum Format {
     /// For people.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// For programs.
     Json,
 }
 

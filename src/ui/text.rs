@@ -47,6 +47,7 @@ impl Text {
             }
             Event::Finish { .. } => self.table(),
             _ if quiet => String::new(),
+            Event::Waiting { text } => self.line("Waiting", PLAIN, None, text),
             Event::Stage { passing: true, .. } | Event::Progress { .. } if self.settings.live => String::new(),
             Event::Stage { unit, stage, text, .. } => {
                 let line = self.line(stage.verb(), PLAIN, Some(unit), text);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use fatbin::{Contents, Entry, Extractor, Kind, Limits, Listing, Options};
 
+use super::regular;
 use super::site::ExtensionFile;
 use crate::compat::PtxIsa;
 use crate::compat::rules::{Code, Image};
@@ -90,7 +91,7 @@ pub fn read(file: &ExtensionFile, label: &str, depth: Depth) -> Result<Found, Pr
             .why(why)
             .help("build again; a file cut short means that the disk was full or the linker was killed")
     };
-    let opened = fs_err::File::open(&file.path).map_err(|error| unreadable(error.to_string()))?;
+    let opened = regular::open(&file.path, label)?;
     let listing = fatbin::list(opened.file(), &Options::default()).map_err(|error| unreadable(error.to_string()))?;
     let mut found = of_listing(&listing);
     label.clone_into(&mut found.file);

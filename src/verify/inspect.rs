@@ -9,6 +9,7 @@ use camino::Utf8Path;
 use fatbin::{Contents, Entry, Extractor, Inspection, Kind, Limits, Listing, Options};
 use serde::Serialize;
 
+use super::regular;
 use super::site::ExtensionFile;
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
@@ -147,7 +148,7 @@ pub fn inspect(file: &ExtensionFile, label: &str, wish: Wish<'_>) -> Result<Insp
             .why(why)
             .help("files that can hold GPU code are ELF, PE, static archives, fatbins, cubins and wheels")
     };
-    let opened = fs_err::File::open(&file.path).map_err(|error| unreadable(error.to_string()))?;
+    let opened = regular::open(&file.path, label)?;
     let options = Options::default().scan_all(wish.scan_all);
     let listing = fatbin::list(opened.file(), &options).map_err(|error| unreadable(error.to_string()))?;
     let unpacked: u64 = listing.images().map(Entry::unpacked_size).fold(0, u64::saturating_add);

@@ -11,4 +11,5 @@ pub mod input;
 pub mod inspect;
 pub mod junit;
 pub mod outcome;
+pub mod regular;
 pub mod site;

@@ -27,6 +27,36 @@ fn mistakes_are_told_with_what_would_be_right() {
 }
 
 #[test]
+fn a_removal_says_what_it_waits_for_and_looks_at_its_arguments_first() {
+    let sandbox = Sandbox::new().var("CUWRIGHT_LOCK_TIMEOUT", "1");
+    let store = cache::Store::open(sandbox.root().join("cache")).unwrap();
+    let key = cache::digest(b"kept");
+    let artifact = sandbox.work().join("x.whl");
+    fs_err::write(&artifact, "x").unwrap();
+    let staging = store.stage(&key).unwrap();
+    staging.add_file(artifact.as_std_path(), "x.whl").unwrap();
+    staging.commit(serde_json::json!({}), serde_json::json!({}), std::time::SystemTime::now()).unwrap();
+    // What a build holds.
+    let held = store.lock(cache::STORE_LOCK, cache::Mode::Shared, |_| cache::Wait::GiveUp).unwrap();
+    for (args, code) in [
+        (&["cache", "gc"][..], 2),
+        (&["cache", "gc", "--max-size", "3"], 2),
+        (&["cache", "remove", "xyz"], 2),
+        (&["cache", "remove", key.short(), "fff0"], 15),
+    ] {
+        let said = sandbox.run(args).assert_code(code);
+        assert!(!said.stderr.contains("Waiting") && !said.stderr.contains("busy"), "{}", said.stderr);
+    }
+    insta::assert_snapshot!("waits", shown(&sandbox, &["cache", "gc", "--max-age", "30"], 15));
+    let said = sandbox.run(&["cache", "remove", key.short(), "--json"]).assert_code(15);
+    let reasons: Vec<serde_json::Value> = said.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&reasons[0]["reason"], &reasons[1]["code"]), (&"waiting".into(), &"cuwright::cache::busy".into()));
+    drop(held);
+    let said = sandbox.run(&["cache", "remove", key.short()]).assert_code(0);
+    assert!(said.stderr.is_empty() && said.stdout.starts_with("removed 1 artifact"), "{}{}", said.stdout, said.stderr);
+}
+
+#[test]
 fn a_cache_folder_that_cannot_be_used_is_told_with_the_reason() {
     let sandbox = Sandbox::new();
     sandbox.file("file", "");

@@ -71,6 +71,16 @@ fn json_carries_the_same_and_flags_tell_what_the_log_lacks() {
 }
 
 #[test]
+fn what_is_no_text_is_not_called_a_log_without_a_failure() {
+    let sandbox = Sandbox::new();
+    let binary = project("fatbin/tests/vectors/v16_lib.a");
+    fs_err::copy(binary, sandbox.work().join("lib.a")).unwrap();
+    insta::assert_snapshot!("not_text", sandbox.run(&["explain", "lib.a"]).assert_code(0).stdout);
+    let said = sandbox.run(&["explain", "lib.a", "--json"]).assert_code(0);
+    assert!(said.stdout.contains(r#""verdict": "not-text""#), "{}", said.stdout);
+}
+
+#[test]
 fn topics_are_shown_listed_and_suggested_and_a_file_wins_over_one() {
     let sandbox = Sandbox::new();
     insta::assert_snapshot!("topic", sandbox.run(&["explain", "arch"]).assert_code(0).stdout);

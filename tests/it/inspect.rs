@@ -85,6 +85,63 @@ fn wheels_folders_and_globs_are_looked_into() {
 }
 
 #[test]
+fn what_is_no_file_is_told_as_what_it_is_and_nothing_is_waited_for() {
+    let sandbox = Sandbox::new();
+    let made = std::process::Command::new("mkfifo").arg(sandbox.work().join("pipe.so")).status().unwrap();
+    assert!(made.success());
+    fs_err::os::unix::fs::symlink("gone.so", sandbox.work().join("link.so")).unwrap();
+    let args = ["/dev/null", "pipe.so", "link.so", "none.so", "x*.so"];
+    let said = sandbox.run(&[&["inspect"], &args[..]].concat()).assert_code(14);
+    insta::assert_snapshot!(said.shown(&sandbox));
+    // The judge tells the same, as findings.
+    let said = sandbox.run(&[&["verify", "--json"], &args[..]].concat()).assert_code(14);
+    let document: Value = serde_json::from_str(&said.stdout).unwrap();
+    let codes: Vec<&str> = document["inputs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|input| input["findings"][0]["code"].as_str().unwrap())
+        .collect();
+    let (odd, none) = ("cuwright::verify::not_regular", "cuwright::verify::no_file");
+    assert_eq!(codes, [odd, odd, none, none, none]);
+    // In a folder, a pipe is as little a library as a text is.
+    let said = sandbox.run(&["inspect", "."]).assert_code(14);
+    assert!(said.stderr.contains("the folder holds no wheel and no library"), "{}", said.stderr);
+}
+
+#[test]
+fn one_broken_wheel_hides_nothing_of_a_folder() {
+    let sandbox = Sandbox::new();
+    let dist = sandbox.work().join("dist");
+    let library = Library { fatbins: &[&["sm_80"]], ..Library::default() }.write(&dist.join("lib/k.so"));
+    let bytes = fs_err::read(&library).unwrap();
+    let good = wheel(&dist.join("b-1-py3-none-any.whl"), &[("b/_C.so", &bytes)]);
+    let whole = fs_err::read(good).unwrap();
+    fs_err::write(dist.join("a-1-py3-none-any.whl"), &whole[..whole.len() / 2]).unwrap();
+    fs_err::write(dist.join("c-1-py3-none-any.whl"), "<html>not found</html>").unwrap();
+    let said = sandbox.run(&["inspect", "dist", "--summary"]).assert_code(14);
+    let heads: Vec<&str> = said.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_eq!(heads, ["dist/b-1-py3-none-any.whl:b/_C.so: 1 image", "dist/lib/k.so: 1 image"]);
+    for name in ["a-1", "c-1"] {
+        let message = format!("dist/{name}-py3-none-any.whl cannot be read as a wheel");
+        assert!(said.stderr.contains(&message), "{}", said.stderr);
+    }
+    let said = sandbox.run(&["verify", "dist", "--expect", "8.0", "--json"]).assert_code(14);
+    let document: Value = serde_json::from_str(&said.stdout).unwrap();
+    let inputs = document["inputs"].as_array().unwrap();
+    let told: Vec<(&str, bool)> =
+        inputs.iter().map(|input| (input["file"].as_str().unwrap(), input["ok"].as_bool().unwrap())).collect();
+    let of = |name: &'static str, ok| (name, ok);
+    let want = [
+        of("dist/a-1-py3-none-any.whl", false),
+        of("dist/b-1-py3-none-any.whl", true),
+        of("dist/c-1-py3-none-any.whl", false),
+        of("dist", true),
+    ];
+    assert_eq!(told, want);
+}
+
+#[test]
 fn a_package_is_found_by_the_list_of_its_installer() {
     let sandbox = Sandbox::new();
     let venv = std::process::Command::new("python3")
@@ -102,6 +159,11 @@ fn a_package_is_found_by_the_list_of_its_installer() {
     assert!(said.stdout.starts_with("my-pkg 1.2/my_pkg/_C.so: 1 image\n"), "{}", said.stdout);
     let said = sandbox.run(&["verify", "--package", "my-pkg", "--python", "env", "--runs-on", "H100"]).assert_code(14);
     assert!(said.stderr.contains("my-pkg 1.2/my_pkg/_C.so does not run on H100"), "{}", said.stderr);
-    let said = sandbox.run(&["inspect", "--package", "other", "--python", "env"]).assert_code(14);
-    assert!(said.stderr.contains("error[cuwright::verify::no_package]"), "{}", said.stderr);
+    // What is not there hides nothing of what is named beside it.
+    Library { fatbins: &[&["sm_80"]], ..Library::default() }.write(&sandbox.work().join("k.so"));
+    for command in ["inspect", "verify"] {
+        let said = sandbox.run(&[command, "--package", "other", "--python", "env", "k.so"]).assert_code(14);
+        assert!(said.stderr.contains("error[cuwright::verify::no_package]"), "{}", said.stderr);
+        assert!(said.stdout.contains("k.so: "), "{}", said.stdout);
+    }
 }

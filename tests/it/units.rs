@@ -337,6 +337,37 @@ fn json_and_ci_services_say_which_unit_it_is() {
 }
 
 #[test]
+fn wheels_of_one_file_name_are_all_kept() {
+    let sandbox = real::sandbox();
+    let quick = quick(&sandbox);
+    let mark = "import atexit, glob, sys, zipfile\ndef mark():\n    for wheel in glob.glob(sys.argv[-1] + '/*.whl'):\n        \
+                with zipfile.ZipFile(wheel, 'a') as zip: zip.comment = b'another'\natexit.register(mark)";
+    let trees = [("twin-a", ""), ("twin-b", mark)].map(|(name, setup)| {
+        let tree = quick_named(&sandbox, &quick, name, setup);
+        let real =
+            tree.read_dir_utf8().unwrap().flatten().find(|entry| entry.path().extension() == Some("whl")).unwrap();
+        let one = real.file_name().replace("twin_b", "twin_a");
+        fs_err::rename(real.path(), tree.join(one)).unwrap();
+        tree
+    });
+    let args = ["build", trees[0].as_str(), trees[1].as_str(), "--arch", "9.0", "-j", "1"];
+    let said = sandbox.run(&args).assert_code(0);
+    let wheels: Vec<&str> = said.stdout.lines().collect();
+    let (one, two) = (Utf8Path::new(wheels[0]), Utf8Path::new(wheels[1]));
+    assert_eq!(one.file_name(), two.file_name());
+    assert_eq!(
+        (one.parent(), two.parent()),
+        (Some(&*sandbox.work().join("dist")), Some(&*sandbox.work().join("dist/twin-b")))
+    );
+    assert_ne!(fs_err::read(one).unwrap(), fs_err::read(two).unwrap());
+    assert!(said.stderr.contains("twin-a made a file of the same name"), "{}", said.stderr);
+    // A run that restores both leaves each where it is.
+    let again = sandbox.run(&args).assert_code(0);
+    assert_eq!(again.stdout, said.stdout);
+    assert!(!again.stderr.contains("replaced"), "{}", again.stderr);
+}
+
+#[test]
 fn a_matrix_whose_cells_are_all_taken_out_builds_nothing() {
     let sandbox = Sandbox::new();
     let recipe = "schema = 1\npackage.name = \"x\"\nsource.path = \".\"\ntargets.arch = [\"8.6\"]\n\

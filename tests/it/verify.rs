@@ -142,6 +142,7 @@ fn a_recipe_brings_its_waivers_and_its_targets() {
 fn json_and_junit_say_the_same_as_the_text() {
     let sandbox = library("_C.so", &[&["sm_80"]]);
     fs_err::write(sandbox.work().join("k.fatbin"), fatbin(&["sm_90", "compute_90"])).unwrap();
+    fs_err::create_dir(sandbox.work().join("out")).unwrap();
     let args = ["verify", "_C.so", "k.fatbin", "none.so", "--runs-on", "9.0", "--json", "--junit", "out/r.xml"];
     let said = sandbox.run(&args).assert_code(14);
     let document: Value = serde_json::from_str(&said.stdout).unwrap();

@@ -35,7 +35,9 @@ fn stat_counts_entries_bytes_and_times() {
 fn removing_by_prefix_takes_the_one_it_names() {
     let sandbox = three();
     let key = key_of("b");
+    assert!(sandbox.store.holds(key.short()).unwrap());
     let removed = sandbox.store.remove(&sandbox.exclusive(), &Match::Prefix(key.short())).unwrap();
+    assert!(!sandbox.store.holds(key.short()).unwrap());
     assert_eq!(removed.keys, [key]);
     assert!(removed.bytes > 100_000);
     assert_eq!(sandbox.keys(), sorted(["a", "c"]));
@@ -48,6 +50,7 @@ fn a_prefix_that_is_no_hex_or_empty_is_refused() {
     for prefix in ["", "xyz", "A", &"a".repeat(65)] {
         let result = sandbox.store.remove(&sandbox.exclusive(), &Match::Prefix(prefix));
         assert!(matches!(result, Err(Error::BadPrefix { .. })), "{prefix}");
+        assert!(matches!(sandbox.store.holds(prefix), Err(Error::BadPrefix { .. })), "{prefix}");
     }
     assert_eq!(sandbox.keys().len(), 3);
 }
