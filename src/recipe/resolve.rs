@@ -11,7 +11,7 @@ use super::{Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Wai
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
-use crate::domain::requirement::specifiers;
+use crate::domain::requirement::{contradiction, specifiers};
 
 /// Applies defaults and judges every value. `patch_text` reads a patch beside the recipe.
 ///
@@ -197,11 +197,20 @@ impl Judge<'_> {
 
     fn range(&mut self, range: Option<&Spanned<String>>) -> String {
         let Some(range) = range else { return String::new() };
-        if let Err(why) = specifiers(range.get_ref()) {
-            let message = format!("`{}` is no version range: {why}", range.get_ref());
-            self.refuse(range, "here", message, "write a range like `>=2.0,<3`, or `==2.11.0`");
+        let text = range.get_ref();
+        match specifiers(text) {
+            Err(why) => {
+                let message = format!("`{text}` is no version range: {why}");
+                self.refuse(range, "here", message, "write a range like `>=2.0,<3`, or `==2.11.0`");
+            }
+            Ok(parsed) => {
+                if let Some(why) = contradiction(&parsed) {
+                    let message = format!("no version can satisfy `{text}`");
+                    self.refuse(range, &why, message, "keep the bound that is meant, such as `>=2.0,<3`");
+                }
+            }
         }
-        range.get_ref().clone()
+        text.clone()
     }
 
     pub(super) fn variable(&mut self, name: &Spanned<String>) -> String {
