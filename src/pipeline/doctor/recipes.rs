@@ -60,7 +60,7 @@ fn plain(context: &Context<'_>, request: &Request) -> RecipeReport {
         // Without a GPU and without a list, the question is whether anything at all can be built.
         Err(problems) if no_target(&problems) => {
             open = true;
-            prepare::check(context, &loaded, &Request { archs: vec!["all-major".to_owned()], ..request.clone() })
+            prepare::check(context, &loaded, &Request { archs: vec!["all".to_owned()], ..request.clone() })
         }
         checked => checked,
     });
