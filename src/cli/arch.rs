@@ -5,7 +5,6 @@ use clap::Args;
 
 use super::path;
 use crate::domain::arch::dialect::Consumer;
-use crate::domain::version::CudaVersion;
 
 /// Arguments of `arch`.
 #[derive(Debug, Args)]
@@ -21,22 +20,18 @@ pub struct ArchArgs {
     #[arg(long)]
     pub explain: bool,
     /// Check against this CUDA release, by the tables
-    #[arg(long, value_name = "VERSION", value_parser = cuda)]
-    pub cuda: Option<CudaVersion>,
+    #[arg(long, value_name = "VERSION")]
+    pub cuda: Option<String>,
     /// Check against this torch release, by the tables
     #[arg(long, value_name = "VERSION")]
     pub torch: Option<String>,
     /// CUDA release of the driver that the result must start with
-    #[arg(long, value_name = "VERSION", value_parser = cuda)]
-    pub driver: Option<CudaVersion>,
+    #[arg(long, value_name = "VERSION")]
+    pub driver: Option<String>,
     /// GPU product; repeatable. Alone it names the targets; with a list it is judged by that list
     #[arg(long, value_name = "NAME")]
     pub gpu: Vec<String>,
     /// File of GPU products, a name a line; answers with a line for each
     #[arg(long, value_name = "FILE", value_parser = path, conflicts_with_all = ["list", "gpu", "to", "explain"])]
     pub gpu_file: Option<Utf8PathBuf>,
-}
-
-fn cuda(text: &str) -> Result<CudaVersion, String> {
-    text.parse().map_err(|error: crate::domain::version::NotAVersion| error.to_string())
 }

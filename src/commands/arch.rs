@@ -14,6 +14,8 @@ use crate::domain::arch::dialect::Consumer;
 use crate::domain::arch::{ArchSet, Capability};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
+use crate::domain::release::{Takes, Versioned};
+use crate::domain::version::CudaVersion;
 use crate::probe::gpu;
 use crate::report::Event;
 use crate::sys::env_vars;
@@ -85,13 +87,14 @@ pub(super) fn run(args: &ArchArgs, world: &World<'_>) -> Result<Exit, Problems> 
         })?;
         return products(&text, world);
     }
+    let asked = Asked::read(args)?;
     let judged = if args.list.is_empty() { Vec::new() } else { judged(&args.gpu)? };
-    let (selected, torch) = select(args, world)?;
+    let (selected, torch) = select(args, &asked, world)?;
     let allowed: Option<Vec<String>> = torch.map(|torch| torch.archs.iter().map(ToString::to_string).collect());
     let rendered = args.to.map(|to| to.render(&selected.set, allowed.as_deref())).transpose()?;
     let explained = args.explain || !judged.is_empty();
     let verdicts = if explained || world.json() {
-        targets::explain(&selected.set, args.cuda, args.driver, &judged)
+        targets::explain(&selected.set, asked.cuda, asked.driver, &judged)
     } else {
         Vec::new()
     };
@@ -113,22 +116,49 @@ pub(super) fn run(args: &ArchArgs, world: &World<'_>) -> Result<Exit, Problems> 
     Ok(Exit::Ok)
 }
 
+/// The releases that the list is checked against.
+struct Asked {
+    cuda: Option<CudaVersion>,
+    torch: Option<String>,
+    driver: Option<CudaVersion>,
+}
+
+impl Asked {
+    fn read(args: &ArchArgs) -> Result<Self, Problems> {
+        let mut problems = Vec::new();
+        let mut read = |product: Versioned, flag: &str, text: Option<&String>| {
+            let text = text?;
+            let refuse = |why: String| product.refuse(flag, text, &why, Takes::Release);
+            product.release(text).map_err(|why| problems.push(refuse(why))).ok()
+        };
+        let cuda = read(Versioned::Cuda, "--cuda", args.cuda.as_ref());
+        let torch = read(Versioned::Torch, "--torch", args.torch.as_ref());
+        let driver = read(Versioned::Cuda, "--driver", args.driver.as_ref());
+        let version = |text: Option<String>| text.and_then(|text| text.parse().ok());
+        Problems::check(problems).map(|()| Self { cuda: version(cuda), torch, driver: version(driver) })
+    }
+}
+
 /// The set that was asked for, checked against what it shall be built with.
-fn select(args: &ArchArgs, world: &World<'_>) -> Result<(Selected, Option<&'static compat::Torch>), Problems> {
-    let compiler = args.cuda.map(Compiler::release);
+fn select(
+    args: &ArchArgs,
+    asked: &Asked,
+    world: &World<'_>,
+) -> Result<(Selected, Option<&'static compat::Torch>), Problems> {
+    let compiler = asked.cuda.map(Compiler::release);
     let inherited = [env_vars::TORCH_CUDA_ARCH_LIST];
     let inherited = inherited.into_iter().find_map(|name| Some((name, world.env.get(name)?)));
     let gpus: &[String] = if args.list.is_empty() { &args.gpu } else { &[] };
     let request = Request { arch: &args.list, arch_name: Some("LIST"), gpus, inherited, ..Request::default() };
-    let facts = Facts { compiler, torch: args.torch.as_deref(), torch_accepts: None };
+    let facts = Facts { compiler, torch: asked.torch.as_deref(), torch_accepts: None };
     let mut selected = targets::select(&request, facts, || Detected::from(&gpu::detect(world.env)))?;
     let mut problems = Vec::new();
     if let Some(compiler) = compiler {
         problems.extend(support::against_compiler(&selected.set, compiler));
         selected.warnings.extend(support::judged(compiler.version).err());
     }
-    let torch = args.torch.as_deref().and_then(compat::torch);
-    if let Some(version) = &args.torch {
+    let torch = asked.torch.as_deref().and_then(compat::torch);
+    if let Some(version) = &asked.torch {
         problems.extend(support::against_torch(&selected.set, version, None));
         if torch.is_none() {
             let newest = compat::torch_releases().last().map(|row| row.version).unwrap_or_default();

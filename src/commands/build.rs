@@ -10,6 +10,7 @@ use crate::pipeline::launch::Launcher;
 use crate::pipeline::load::{self, Loaded};
 use crate::pipeline::units::{self, Options, Units};
 use crate::pipeline::{self, Context, Request};
+use crate::plan::jobs::Bound;
 use crate::report::Event;
 
 pub(super) fn build(args: &BuildArgs, world: &World<'_>) -> Result<Exit, Problems> {
@@ -17,6 +18,7 @@ pub(super) fn build(args: &BuildArgs, world: &World<'_>) -> Result<Exit, Problem
     let tell = |event: Event| world.printer.event(&event);
     let context = Context { env: world.env, cache_root: &cache_root, tell: &tell };
     let out = world.env.absolute(&args.out);
+    let jobs = Bound::read(args.choice.jobs, world.env)?;
     let request = Request {
         no_launcher: args.no_launcher,
         timings: timings(args, &out, world)?,
@@ -36,9 +38,9 @@ pub(super) fn build(args: &BuildArgs, world: &World<'_>) -> Result<Exit, Problem
     for text in &found.warnings {
         tell(Event::Warning { unit: None, text: text.clone() });
     }
-    let launcher = Launcher::new(&request);
+    let launcher = Launcher::new(&request, jobs);
     tell(Event::Units { units: found.planned() });
-    let options = Options { jobs: args.choice.jobs, keep_going: args.keep_going };
+    let options = Options { jobs, keep_going: args.keep_going };
     let failed = |unit: &str, problems: &Problems| world.printer.problems(Some(unit), problems);
     let outcome = units::run(&context, &found.units, options, &launcher, &failed);
     if let Some(problems) = &outcome.interrupted {

@@ -32,6 +32,8 @@ pub struct World<'a> {
     pub env: &'a Env,
     /// Shows things.
     pub printer: Printer,
+    /// What is wrong with the user's own tables, for commands that go on without them.
+    pub tables: Option<Problems>,
 }
 
 impl World<'_> {
@@ -67,7 +69,7 @@ pub fn run(cli: &Cli, env: &Env) -> Exit {
     let streams = matches!(cli.command, Command::Build(_));
     let settings =
         Settings::detect(global.format(), streams, global.quiet, global.verbose, env).without_bars(global.no_progress);
-    let world = World { env, printer: Printer::new(settings) };
+    let mut world = World { env, printer: Printer::new(settings), tables: None };
     let watch = Stopwatch::start();
     if streams {
         world.printer.event(&start(cli.command.name()));
@@ -83,6 +85,7 @@ pub fn run(cli: &Cli, env: &Env) -> Exit {
         for problem in &problems {
             world.printer.event(&Event::Warning { unit: None, text: format!("{problem}; it is left out") });
         }
+        world.tables = Some(problems);
         Ok(())
     });
     let ready = usable(env).map_err(Problems::from).and(tables);

@@ -7,7 +7,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::plan::jobs::Machine;
+use crate::plan::jobs::{Bound, Machine};
 use crate::recipe::size::ByteSize;
 use crate::sys::signals;
 
@@ -42,10 +42,10 @@ pub struct Seat<'a> {
 }
 
 impl Budget {
-    /// A limit of `asked` jobs, or of what cores and memory allow.
-    pub fn new(machine: Machine, asked: Option<u32>) -> Self {
-        let total = asked.unwrap_or(machine.cores).max(1);
-        let memory = if asked.is_some() { None } else { machine.memory };
+    /// The number of jobs that was asked for, or what cores, memory and the user's own limit allow.
+    pub fn new(machine: Machine, bound: Bound) -> Self {
+        let total = bound.cores(machine.cores);
+        let memory = if bound.asked.is_some() { None } else { machine.memory };
         let free = Free { jobs: total, memory, running: 0, ahead: 0 };
         Self { total, free: Mutex::new(free), changed: Condvar::new() }
     }
@@ -140,7 +140,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn budget(cores: u32, gib: u64, asked: Option<u32>) -> Budget {
-        Budget::new(Machine { cores, memory: Some(gib * GIB) }, asked)
+        Budget::new(Machine { cores, memory: Some(gib * GIB) }, Bound { asked, most: None })
     }
 
     #[test]
@@ -183,6 +183,15 @@ mod tests {
         assert_eq!(budget.seat().take(5, ByteSize(3 * GIB)), Some(5));
         let (mut one, _two) = (budget.seat(), budget.seat());
         assert_eq!(one.take(5, ByteSize(3 * GIB)), Some(3));
+    }
+
+    #[test]
+    fn a_limit_bounds_all_units_together_and_memory_still_counts() {
+        let machine = Machine { cores: 16, memory: Some(6 * GIB) };
+        let budget = Budget::new(machine, Bound { asked: None, most: Some(4) });
+        assert_eq!(budget.lanes(9), 4);
+        assert_eq!(budget.seat().take(16, ByteSize(GIB)), Some(4));
+        assert_eq!(budget.seat().take(16, ByteSize(3 * GIB)), Some(2));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::diagnose::{Diagnosis, Facts, Finding, Scanner, judge};
 use crate::domain::arch::Capability;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
-use crate::domain::version::CudaVersion;
+use crate::domain::release::{Takes, Versioned};
 use crate::probe::gpu;
 use crate::report::Excerpt;
 use crate::sys::{Env, machine};
@@ -42,17 +42,15 @@ pub fn facts(told: &Told<'_>, here: bool, env: &Env) -> Result<Facts, Problems> 
     if here {
         of_machine(&mut facts, env);
     }
-    if let Some(cuda) = told.cuda {
-        let version: CudaVersion = cuda.parse().map_err(|error| {
-            Problem::new("cuwright::usage::version_range", Exit::Usage, format!("`--cuda {cuda}` cannot be read"))
-                .why(format!("{error}"))
-                .help("give one version, such as 12.4")
-        })?;
-        facts.give("toolkit", version.to_string(), "--cuda");
+    let mut problems = Vec::new();
+    let asked = [("toolkit", Versioned::Cuda, "--cuda", told.cuda), ("torch", Versioned::Torch, "--torch", told.torch)];
+    for (fact, product, flag, text) in asked.into_iter().filter_map(|(f, p, flag, text)| Some((f, p, flag, text?))) {
+        match product.release(text) {
+            Ok(release) => facts.give(fact, release, flag),
+            Err(why) => problems.push(product.refuse(flag, text, &why, Takes::Release)),
+        }
     }
-    if let Some(torch) = told.torch {
-        facts.give("torch", torch, "--torch");
-    }
+    Problems::check(problems)?;
     if let Some(gpu) = told.gpu {
         let capability = gpu.parse::<Capability>().ok().or_else(|| match gpu_by_name(gpu) {
             GpuLookup::Found(gpu) => Some(gpu.capability),

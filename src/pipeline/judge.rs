@@ -5,7 +5,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{gpu_check, load, prepare};
+use super::{aim, gpu_check, load};
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
@@ -152,7 +152,7 @@ fn named_torch(path: &Utf8Path, shown: &Utf8Path) -> Result<Torch, Problem> {
 
 /// The archs that a recipe or its profile names; none where it names none.
 fn of_recipe(loaded: &load::Loaded, profile: Option<&str>) -> Result<Option<ArchSet>, Problems> {
-    let profile = profile.map(|name| prepare::profile(loaded, name)).transpose()?;
+    let profile = profile.map(|name| aim::profile(loaded, name)).transpose()?;
     let archs = &loaded.recipe.targets.arch;
     if archs.is_empty() && profile.is_none() {
         return Ok(None);

@@ -16,6 +16,7 @@ use crate::domain::command::CommandSpec;
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
 use crate::launcher::{Coordinator, Costs, Limits, Placement, Status, Tools, Unit, UnitSpec};
+use crate::plan::jobs::Bound;
 use crate::recipe::size::ByteSize;
 use crate::recipe::{Backend, Heavy};
 use crate::report::timeline::Timeline;
@@ -35,9 +36,9 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// For what `request` allows.
-    pub fn new(request: &Request) -> Self {
-        let limits = Limits { cores: request.jobs.unwrap_or_else(machine::cores), memory: None };
+    /// For what `request` and the user's limit allow.
+    pub fn new(request: &Request, jobs: Bound) -> Self {
+        let limits = Limits { cores: jobs.cores(machine::cores()), memory: None };
         Self { limits, off: request.no_launcher, coordinator: OnceLock::new() }
     }
 

@@ -6,10 +6,9 @@ use fs_err as fs;
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
-use crate::recipe::parse::{Document, parse};
-use crate::recipe::resolve::resolve;
+use crate::recipe::parse::Document;
 use crate::recipe::size::ByteSize;
-use crate::recipe::{Backend, Recipe, builtin, infer};
+use crate::recipe::{Backend, Recipe, builtin, infer, resolve};
 use crate::sys::Env;
 
 /// Name of the recipe file in a folder.
@@ -60,7 +59,7 @@ pub fn load(name: Option<&str>, env: &Env) -> Result<Loaded, Problems> {
     if let Some(found) = builtin::find(name).filter(|_| !looks_like_path) {
         let document = Document { origin: found.name, text: found.text };
         let missing = |patch: &str| Err(format!("built-in recipes carry no `{patch}`"));
-        let recipe = resolve(document, parse(document)?, missing)?;
+        let recipe = resolve::read(document, missing)?;
         let origin = format!("built-in recipe {}", found.name);
         let folder = env.current_dir().to_owned();
         return Ok(Loaded { recipe, origin, text: found.text.to_owned(), folder, inferred: false });
@@ -94,7 +93,7 @@ fn from_file(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
     let document = Document { origin: shown, text: &text };
     let beside = path.parent().unwrap_or(Utf8Path::new("/")).to_owned();
     let text_of = |name: &str| plain_text(&beside.join(name), LARGEST_PATCH);
-    let recipe = resolve(document, parse(document)?, text_of)?;
+    let recipe = resolve::read(document, text_of)?;
     Ok(Loaded { recipe, origin: shown.to_owned(), text, folder: beside, inferred: false })
 }
 
@@ -131,7 +130,7 @@ fn in_folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
         return Err(problem.into());
     };
     let document = Document { origin: "inferred recipe", text: &text };
-    let recipe = resolve(document, parse(document)?, |_| Err(String::new()))?;
+    let recipe = resolve::read(document, |_| Err(String::new()))?;
     let origin = format!("inferred from {}", path.join(file));
     Ok(Loaded { recipe, origin, text, folder: path.to_owned(), inferred: true })
 }

@@ -2,6 +2,7 @@
 //!
 //! The stages do not know one another; this is where a value of one becomes the input of the next.
 
+pub mod aim;
 pub mod artifact;
 pub mod budget;
 pub mod build;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::artifact::Artifacts;
 use super::units::Unit;
-use super::{Context, Request, prepare, source};
+use super::{Context, Request, aim, prepare, source};
 use crate::build::folder::BuildFolder;
 use crate::domain::problem::Problems;
 use crate::domain::toolchain::Considered;
@@ -99,7 +99,7 @@ pub fn document(context: &Context<'_>, unit: &Unit) -> Result<PlanDocument, Prob
         Ok(prepared) => prepared,
         Err(problems) if problems.iter().all(|problem| NOT_HERE.contains(&problem.code())) => {
             // Only numbers can be told without a toolkit; a word that needs one stays for later.
-            if let Ok(selected) = prepare::select(context, loaded, request, Facts::default()) {
+            if let Ok(selected) = aim::select(context, loaded, request, Facts::default()) {
                 document.archs = selected.set.to_string();
                 document.archs_why = selected.why;
             }

@@ -16,7 +16,7 @@ use super::output::{Output, Place};
 use super::{Context, Request, build, prepare};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
-use crate::plan::jobs::Machine;
+use crate::plan::jobs::{Bound, Machine};
 use crate::preflight::cells;
 use crate::recipe::matrix::{Axis, Cell};
 use crate::report::{Ended, Event, Planned, Stage, Status, Summary};
@@ -194,8 +194,8 @@ fn planned(unit: &Unit) -> Planned {
 /// How units are built.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Jobs that the user has named.
-    pub jobs: Option<u32>,
+    /// What the user says about the number of jobs.
+    pub jobs: Bound,
     /// Whether others begin after one has failed.
     pub keep_going: bool,
 }

@@ -22,6 +22,8 @@ pub enum Fate {
     Cleared,
     /// It stops the build.
     Refused,
+    /// It bounds what cuwright decides.
+    Limit,
 }
 
 /// A variable of the caller.
@@ -46,6 +48,7 @@ impl std::fmt::Display for Inherited {
             Fate::Replaced => "is replaced",
             Fate::Cleared => "does not reach the build",
             Fate::Refused => "is refused",
+            Fate::Limit => "is a limit",
         };
         write!(f, "{}={} {fate}: {}", self.name, self.value, self.why)
     }
@@ -60,8 +63,9 @@ const ARCH_FLAGS: [&str; 6] = ["-arch", "--gpu-architecture", "-gencode", "--gen
 /// Beginnings of those that name the host compiler.
 const HOST_FLAGS: [&str; 2] = ["-ccbin", "--compiler-bindir"];
 
-/// Every such variable. `inherited` says that the targets are those of the caller's own arch list.
-pub fn inherited(recipe: Option<&Recipe>, env: &Env, inherited: bool) -> Vec<Inherited> {
+/// Every such variable. `inherited` says that the targets are those of the caller's own arch list, `counted` that the
+/// number of jobs is named otherwise.
+pub fn inherited(recipe: Option<&Recipe>, env: &Env, inherited: bool, counted: bool) -> Vec<Inherited> {
     let of = |list: fn(&Recipe) -> &Vec<String>, name: &str| {
         recipe.is_some_and(|recipe| list(recipe).iter().any(|listed| listed == name))
     };
@@ -92,8 +96,10 @@ pub fn inherited(recipe: Option<&Recipe>, env: &Env, inherited: bool) -> Vec<Inh
             (Fate::Kept, "compilers read it; it is part of the key".to_owned())
         } else if ARCH_VARIABLES.contains(&name) {
             (Fate::Cleared, "archs come from the targets".to_owned())
+        } else if name == vars::MAX_JOBS && counted {
+            (Fate::Replaced, "`-j` names the number of jobs".to_owned())
         } else if name == vars::MAX_JOBS {
-            (Fate::Replaced, "jobs are counted by cores and memory; `-j` sets them".to_owned())
+            (Fate::Limit, "no more jobs run at once; cores and memory may allow fewer".to_owned())
         } else {
             (Fate::Replaced, "the toolchain decides it".to_owned())
         }
@@ -179,7 +185,7 @@ mod tests {
 
     fn fates(recipe: &Recipe, variables: &[(&'static str, &'static str)]) -> Vec<(String, Fate)> {
         let env = Env::of("/", variables.iter().copied());
-        inherited(Some(recipe), &env, false).into_iter().map(|one| (one.name, one.fate)).collect()
+        inherited(Some(recipe), &env, false, false).into_iter().map(|one| (one.name, one.fate)).collect()
     }
 
     #[test]
@@ -212,10 +218,8 @@ mod tests {
             ["NVCC_APPEND_FLAGS", "MMCV_CUDA_ARGS"].iter().all(|name| fate(name) == Some(Fate::Refused)),
             "{all:?}"
         );
-        assert!(
-            ["CUDA_HOME", "MAX_JOBS", "NVCC_CCBIN"].iter().all(|name| fate(name) == Some(Fate::Replaced)),
-            "{all:?}"
-        );
+        assert!(["CUDA_HOME", "NVCC_CCBIN"].iter().all(|name| fate(name) == Some(Fate::Replaced)), "{all:?}");
+        assert_eq!(fate("MAX_JOBS"), Some(Fate::Limit));
         assert_eq!(fate("UNRELATED"), None);
     }
 
@@ -225,7 +229,7 @@ mod tests {
         let mut recipe = recipe::sample();
         recipe.build.env.insert("MMCV_CUDA_ARGS".into(), "-Xcompiler -march=native".into());
         recipe.build.env.insert("OTHER_CUDA_FLAGS".into(), "-gencode arch=compute_101,code=sm_101".into());
-        let (problems, warnings) = judge(&recipe, &toolchain::sample(), &inherited(Some(&recipe), &env, false));
+        let (problems, warnings) = judge(&recipe, &toolchain::sample(), &inherited(Some(&recipe), &env, false, false));
         assert_eq!(problems.len(), 2, "{problems:#?}");
         assert!(warnings.len() == 1 && warnings[0].contains("--cc"), "{warnings:?}");
     }

@@ -1,8 +1,10 @@
 //! How many compile jobs fit: cores against memory, with the arithmetic in words.
 
+use crate::domain::exit::Exit;
+use crate::domain::problem::Problem;
 use crate::recipe::Recipe;
 use crate::recipe::size::ByteSize;
-use crate::sys::Env;
+use crate::sys::{Env, env_vars::MAX_JOBS};
 
 /// What this machine offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +13,51 @@ pub struct Machine {
     pub cores: u32,
     /// Memory that can be had without swapping, in bytes, control-group limits included; `None` where unknown.
     pub memory: Option<u64>,
+}
+
+/// What the user says about the number of jobs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// `-j`: the number itself, whatever cores and memory say.
+    pub asked: Option<u32>,
+    /// `MAX_JOBS` of the environment, where `-j` says nothing: no more than that.
+    pub most: Option<u32>,
+}
+
+impl Bound {
+    /// What the flag and the environment say.
+    ///
+    /// # Errors
+    /// A `MAX_JOBS` that is no number of jobs. Unlike other variables it may not be empty.
+    pub fn read(asked: Option<u32>, env: &Env) -> Result<Self, Problem> {
+        let Some(value) = env.variables().get(MAX_JOBS).filter(|_| asked.is_none()) else {
+            return Ok(Self { asked, most: None });
+        };
+        match value.trim().parse::<u32>() {
+            Ok(most) if most > 0 => Ok(Self { asked, most: Some(most) }),
+            _ => {
+                let message = format!("`{MAX_JOBS}={value}` of the environment is no number of jobs");
+                Err(Problem::new("cuwright::usage::max_jobs", Exit::Usage, message)
+                    .why("it is the most compile jobs at once, where `-j` names no number")
+                    .help(format!("unset {MAX_JOBS}, or set it to a number from 1 on"))
+                    .help("or name the number with `-j`, which wins"))
+            }
+        }
+    }
+
+    /// Cores that compilers may use, of those of the machine.
+    pub fn cores(self, machine: u32) -> u32 {
+        self.asked.unwrap_or_else(|| machine.min(self.most.unwrap_or(u32::MAX))).max(1)
+    }
+
+    /// Whose word `number` is.
+    fn words(self, number: u32) -> String {
+        match self {
+            Self { asked: Some(_), .. } => " as asked".to_owned(),
+            Self { most: Some(most), .. } if most == number => format!(" by {MAX_JOBS}"),
+            _ => String::new(),
+        }
+    }
 }
 
 /// A number of jobs and why.
@@ -82,22 +129,24 @@ fn plural(number: u32, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Jobs for a recipe whose jobs need `each` bytes; `asked` is the user's own number, which wins. With the launcher, memory
-/// is looked at call by call, and the number only bounds the cores.
-pub fn jobs(machine: Machine, each: ByteSize, width: &Width, asked: Option<u32>, launcher: bool) -> Jobs {
+/// Jobs for a recipe whose jobs need `each` bytes, within what the user says. With the launcher, memory is looked at
+/// call by call, and the number only bounds the cores.
+pub fn jobs(machine: Machine, each: ByteSize, width: &Width, bound: Bound, launcher: bool) -> Jobs {
     let fits = machine.memory.map(|memory| u32::try_from(memory / each.0).unwrap_or(u32::MAX));
     let wide = machine.cores / width.cores();
-    let count = asked.unwrap_or_else(|| wide.min(fits.unwrap_or(u32::MAX))).max(1);
+    let most = bound.most.unwrap_or(u32::MAX);
+    let count = bound.asked.unwrap_or_else(|| wide.min(fits.unwrap_or(u32::MAX)).min(most)).max(1);
     let cores = plural(machine.cores, "core");
-    let as_asked = if asked.is_some() { " as asked" } else { "" };
     if launcher {
-        let most = plural(asked.unwrap_or(machine.cores).max(1), "core");
+        let used = bound.cores(machine.cores);
         let memory = machine.memory.map_or_else(
             || "memory unknown".to_owned(),
             |memory| format!("{} of memory, {each} for a source not built before", ByteSize(memory)),
         );
-        let of = if asked.is_some() { format!(" of {}", machine.cores) } else { String::new() };
-        let why = format!("compilers on {most}{as_asked}{of}{}, let in by memory ({memory})", width.why());
+        let said = bound.words(used);
+        let of = if said.is_empty() { String::new() } else { format!(" of {}", machine.cores) };
+        let why =
+            format!("compilers on {}{said}{of}{}, let in by memory ({memory})", plural(used, "core"), width.why());
         let warning = (fits == Some(0)).then(|| {
             format!("a compiler is said to need {each}, and there is less ({memory}): they run one at a time")
         });
@@ -107,7 +156,7 @@ pub fn jobs(machine: Machine, each: ByteSize, width: &Width, asked: Option<u32>,
         || "memory unknown".to_owned(),
         |memory| format!("memory for {}: {} available, {each} a job", fits.unwrap_or(0), ByteSize(memory)),
     );
-    let why = format!("{}{as_asked} ({cores}{}, {memory})", plural(count, "job"), width.why());
+    let why = format!("{}{} ({cores}{}, {memory})", plural(count, "job"), bound.words(count), width.why());
     let warning = fits.filter(|fits| count > (*fits).max(1) || *fits == 0).map(|fits| {
         format!(
             "{count} jobs of {each} want more memory than there is ({memory}); compilers may be killed, {} fit",
@@ -123,8 +172,32 @@ mod tests {
 
     const EACH: ByteSize = ByteSize(3 << 30);
 
+    const OPEN: Bound = Bound { asked: None, most: None };
+
     fn plain(machine: Machine, asked: Option<u32>) -> Jobs {
-        jobs(machine, EACH, &Width::default(), asked, false)
+        jobs(machine, EACH, &Width::default(), Bound { asked, ..OPEN }, false)
+    }
+
+    #[test]
+    fn max_jobs_of_the_environment_is_a_limit_that_j_lifts() {
+        let read = |asked, value| Bound::read(asked, &Env::of("/", [(MAX_JOBS, value)]));
+        assert_eq!(read(None, " 3 "), Ok(Bound { asked: None, most: Some(3) }));
+        assert_eq!(Bound::read(None, &Env::of("/", [])), Ok(OPEN));
+        for wrong in ["0", "x", "", "-1", "1.5", "99999999999"] {
+            let problem = read(None, wrong).unwrap_err();
+            assert_eq!((problem.code(), problem.exit()), ("cuwright::usage::max_jobs", Exit::Usage));
+            assert!(problem.message().contains(&format!("`MAX_JOBS={wrong}`")));
+            assert_eq!(read(Some(2), wrong), Ok(Bound { asked: Some(2), most: None }), "`-j` wins over {wrong:?}");
+        }
+        let machine = Machine { cores: 16, memory: Some(24 << 30) };
+        let most = |most| Bound { asked: None, most: Some(most) };
+        let said = |bound, launcher| jobs(machine, EACH, &Width::default(), bound, launcher);
+        assert_eq!([3, 8, 64].map(|number| said(most(number), false).count), [3, 8, 8], "memory is for 8");
+        assert!(said(most(3), false).why.starts_with("3 jobs by MAX_JOBS (16 cores"));
+        assert!(!said(most(64), false).why.contains("MAX_JOBS"));
+        assert!(said(most(3), true).why.starts_with("compilers on 3 cores by MAX_JOBS of 16, let in by"));
+        assert!(said(most(64), true).why.starts_with("compilers on 16 cores, let in by"));
+        assert_eq!([most(3).cores(16), most(64).cores(16), OPEN.cores(16)], [3, 16, 16]);
     }
 
     #[test]
@@ -156,9 +229,9 @@ mod tests {
         let machine = Machine { cores: 16, memory: Some(96 << 30) };
         let of = |flags: &str, archs: usize| Width::read([("NVCC_APPEND_FLAGS", flags)], archs);
         for (flags, archs, count) in [("", 3, 16), ("--threads 4", 3, 5), ("-t=4", 9, 4), ("-O2 --threads x", 3, 16)] {
-            assert_eq!(jobs(machine, EACH, &of(flags, archs), None, false).count, count, "{flags}");
+            assert_eq!(jobs(machine, EACH, &of(flags, archs), OPEN, false).count, count, "{flags}");
         }
-        let why = jobs(machine, EACH, &of("--threads 4", 3), None, false).why;
+        let why = jobs(machine, EACH, &of("--threads 4", 3), OPEN, false).why;
         let words = "5 jobs (16 cores, 3 cores each: --threads 4 of NVCC_APPEND_FLAGS for 3 archs, memory for 32: 96 GiB \
                      available, 3 GiB a job)";
         assert_eq!(why, words);
@@ -167,10 +240,10 @@ mod tests {
     #[test]
     fn the_launcher_bounds_cores_and_looks_at_memory_call_by_call() {
         let machine = Machine { cores: 16, memory: Some(24 << 30) };
-        let said = jobs(machine, EACH, &Width::default(), Some(8), true);
+        let said = jobs(machine, EACH, &Width::default(), Bound { asked: Some(8), ..OPEN }, true);
         let words = "compilers on 8 cores as asked of 16, let in by memory (24 GiB of memory, 3 GiB for a source not built before)";
         assert_eq!((said.why.as_str(), said.warning), (words, None));
         let short = Machine { cores: 16, memory: Some(1 << 30) };
-        assert!(jobs(short, EACH, &Width::default(), None, true).warning.is_some());
+        assert!(jobs(short, EACH, &Width::default(), OPEN, true).warning.is_some());
     }
 }

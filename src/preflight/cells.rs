@@ -12,7 +12,7 @@ use crate::compat::support::{self, Compiler};
 use crate::compat::{self, Toolkit, Torch};
 use crate::domain::arch::dialect::Consumer;
 use crate::domain::arch::{Arch, ArchSet};
-use crate::domain::requirement;
+use crate::domain::release::Versioned;
 use crate::recipe::matrix::{Axis, Cell};
 use crate::recipe::{Recipe, ToolchainNeeds};
 use crate::targets;
@@ -82,27 +82,37 @@ fn known(set: &ArchSet) -> ArchSet {
     set.filter(|arch, _| compat::arch_span(arch).is_some())
 }
 
-fn is_release(text: &str) -> bool {
-    text.trim().starts_with(|c: char| c.is_ascii_digit()) && !text.contains('*')
-}
-
 /// Rows that a value stands for; without a value, rows within the recipe's range.
 fn torches(asked: Option<&str>, own: &str) -> Vec<Option<&'static Torch>> {
-    if let Some(text) = asked.filter(|text| is_release(text)) {
-        return vec![compat::torch(text)];
+    if let Some(release) = asked.and_then(|text| Versioned::Torch.release(text).ok()) {
+        return vec![compat::torch(&release)];
     }
-    let range = asked.map_or_else(|| VersionSpecifiers::from_str(own).ok(), |text| requirement::range(text).ok());
+    let range = wanted(Versioned::Torch, asked, own);
     let rows = compat::torch_releases().iter().filter(|row| within(range.as_ref(), row.version));
     or_unknown(rows.map(Some).collect())
 }
 
 fn toolkits(asked: Option<&str>, own: &str) -> Vec<Option<&'static Toolkit>> {
-    if let Some(text) = asked.filter(|text| is_release(text)) {
-        return vec![text.parse().ok().and_then(compat::toolkit)];
+    if let Some(release) = asked.and_then(|text| Versioned::Cuda.release(text).ok()) {
+        return vec![release.parse().ok().and_then(compat::toolkit)];
     }
-    let range = asked.map_or_else(|| VersionSpecifiers::from_str(own).ok(), |text| requirement::range(text).ok());
+    let range = wanted(Versioned::Cuda, asked, own);
     let rows = compat::toolkits().iter().filter(|row| within(range.as_ref(), &row.release.to_string()));
     or_unknown(rows.map(Some).collect())
+}
+
+fn wanted(product: Versioned, asked: Option<&str>, own: &str) -> Option<VersionSpecifiers> {
+    asked.map_or_else(|| VersionSpecifiers::from_str(own).ok(), |text| product.range(text).ok())
+}
+
+/// The one version that a cell names on an axis.
+fn named(axis: Axis, value: &str) -> Option<String> {
+    match axis {
+        Axis::Torch => Versioned::Torch.release(value).ok(),
+        Axis::Cuda => Versioned::Cuda.release(value).ok(),
+        Axis::Python => Version::from_str(value.trim()).is_ok().then(|| value.trim().to_owned()),
+        Axis::Arch => None,
+    }
 }
 
 /// A range without rows may be served by what is newer than the tables.
@@ -152,12 +162,12 @@ impl Question<'_> {
     }
 
     fn in_range(&self, axis: Axis, torch: Option<&Torch>) -> bool {
-        let Some(value) = self.cell.get(axis).filter(|value| is_release(value)) else { return true };
+        let Some(value) = self.cell.get(axis).and_then(|value| named(axis, value)) else { return true };
         let range = VersionSpecifiers::from_str(self.range(axis)).ok();
         // `2.11` stands for its releases, and the table knows one of them.
         let version = match torch {
             Some(torch) if axis == Axis::Torch && value.split('.').count() < 3 => torch.version,
-            _ => value.trim(),
+            _ => value.as_str(),
         };
         within(range.as_ref(), version)
     }

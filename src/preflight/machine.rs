@@ -69,19 +69,30 @@ fn driver(toolchain: &Toolchain, archs: &ArchSet, here: &Here, report: &mut Repo
     }
 }
 
-fn room(disk: &Disk, jobs: u32, report: &mut Report) {
-    let Disk { what, folder, mend, free, files, each } = disk;
-    let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
-    if *free < LEAST || files.is_some_and(|files| files < LEAST_FILES) {
+/// The disks on which nothing can be built, whatever is built.
+pub fn full(disks: &[Disk]) -> Vec<Problem> {
+    let full = |disk: &&Disk| disk.free < LEAST || disk.files.is_some_and(|files| files < LEAST_FILES);
+    let problem = |Disk { what, folder, mend, free, files, .. }: &Disk| {
         let left = match files.filter(|files| *files < LEAST_FILES) {
             Some(files) => format!("{files} files"),
             None => mib(*free),
         };
-        report.problems.push(
-            Problem::new("cuwright::preflight::disk_full", Exit::Toolchain, format!("the disk of {what} is full"))
-                .why(format!("{folder}: {left} left"))
-                .help(format!("free some space, or {mend}")),
-        );
+        Problem::new("cuwright::preflight::disk_full", Exit::Toolchain, format!("the disk of {what} is full"))
+            .why(format!("{folder}: {left} left"))
+            .help(format!("free some space, or {mend}"))
+    };
+    disks.iter().filter(full).map(problem).collect()
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+fn room(disk: &Disk, jobs: u32, report: &mut Report) {
+    let full = full(std::slice::from_ref(disk));
+    let Disk { what, folder, mend, free, each, .. } = disk;
+    if !full.is_empty() {
+        report.problems.extend(full);
     } else if *free < each.saturating_mul(u64::from(jobs)) {
         report.warnings.push(format!(
             "little room for {what}: {} left at {folder}, and {jobs} jobs may need {} each; {mend} if compilers fail to write",

@@ -10,7 +10,7 @@ use std::str::FromStr as _;
 
 use pep440_rs::{Version, VersionSpecifiers};
 
-pub use self::machine::{Disk, Here};
+pub use self::machine::{Disk, Here, full};
 use crate::compat::Available;
 use crate::compat::support::{self, Compiler};
 use crate::domain::arch::dialect::Consumer;

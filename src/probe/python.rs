@@ -42,6 +42,12 @@ print(json.dumps({
 }))
 "#;
 
+/// Shorter lines of the questions are found in other texts as well.
+const SPEAKING: usize = 8;
+/// Longer lines of a program's words are cut.
+const LONGEST: usize = 300;
+const NO_PYTHON: &str = "it does not answer like a Python 3";
+
 /// What an interpreter said: its facts, or why it gave none.
 type Answer = Result<Python, String>;
 
@@ -208,14 +214,19 @@ fn ask(program: &Utf8Path, env: &Env) -> Result<Answer, Problem> {
         return Ok(Err(telling(&said.stderr)));
     }
     let last = said.stdout.lines().next_back().unwrap_or_default();
-    Ok(serde_json::from_str(last).map_err(|_| "it does not answer like a Python 3".to_owned()))
+    Ok(serde_json::from_str(last).map_err(|_| NO_PYTHON.to_owned()))
 }
 
-/// The first and the last lines: a shim says what is wrong first, a traceback last.
+/// The first and the last lines: a shim says what is wrong first, a traceback last. What only repeats the question, as a
+/// program does that took it for a file's name, is no answer.
 fn telling(words: &str) -> String {
-    let lines: Vec<&str> = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let asked: Vec<&str> = QUESTIONS.lines().map(str::trim).filter(|line| line.len() >= SPEAKING).collect();
+    let all: Vec<&str> = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let own = all.iter().filter(|line| !asked.iter().any(|asked| line.contains(asked)));
+    let lines: Vec<String> = own.map(|line| line.chars().take(LONGEST).collect()).collect();
     match lines.len() {
-        0 => "it failed without a word".to_owned(),
+        0 if all.is_empty() => "it failed without a word".to_owned(),
+        0 => NO_PYTHON.to_owned(),
         1..=6 => lines.join("\n"),
         count => [&lines[..3], &lines[count - 3..]].concat().join("\n"),
     }
@@ -273,6 +284,22 @@ mod tests {
         assert_eq!(code("pypy", &answer("3.10.1", "pypy")), Err("cuwright::probe::python_broken"));
         assert_eq!(code("mute", "exit 127"), Err("cuwright::probe::python_broken"));
         assert_eq!(code("babble", "echo hello"), Err("cuwright::probe::python_broken"));
+    }
+
+    #[test]
+    fn a_program_that_is_no_python_does_not_get_to_repeat_the_question() {
+        let env = Env::of("/", [("PATH", "/usr/bin:/bin")]);
+        for name in ["ls", "cat", "find"] {
+            let program = env.find_program(name).unwrap();
+            let candidate = Candidate { program, origin: "test".to_owned() };
+            let problem = describe(&candidate, &env, &Facts::new(None)).unwrap_err();
+            let told = problem.evidence().join("\n");
+            assert!(!told.is_empty() && !told.contains("sysconfig") && !told.contains("def "), "{name}: {told}");
+        }
+        let traceback = "Traceback (most recent call last):\n  File \"<string>\", line 2, in <module>\n    import json, \
+                         os, sys, sysconfig\nModuleNotFoundError: No module named 'json'";
+        assert!(telling(traceback).ends_with("No module named 'json'"));
+        assert!(telling(&"x".repeat(5000)).len() == LONGEST);
     }
 
     #[test]

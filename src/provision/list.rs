@@ -60,6 +60,11 @@ pub fn toolkits(root: &Utf8Path) -> Vec<(String, Utf8PathBuf)> {
     found.filter(|(_, home)| home.join("bin/nvcc").exists()).collect()
 }
 
+/// The folder of all provisioned environments, where `place` is in one of them.
+pub fn folder_of(place: &Utf8Path) -> Option<&Utf8Path> {
+    place.ancestors().skip(1).find(|folder| folder.file_name() == Some(environment::BUCKET))
+}
+
 /// The package folders of all complete environments.
 pub fn sites(root: &Utf8Path) -> Vec<Utf8PathBuf> {
     let folder = |listed: Listed| root.join(environment::BUCKET).join(listed.digest);

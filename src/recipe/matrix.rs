@@ -11,7 +11,7 @@ use super::resolve::Judge;
 use crate::domain::arch::{ArchSet, Origin, parse_list};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, nearest};
-use crate::domain::requirement;
+use crate::domain::release::Versioned;
 
 /// More cells than this are taken for a mistake.
 const MOST: usize = 1000;
@@ -292,7 +292,8 @@ pub fn check_value(axis: Axis, value: &str) -> Result<(), (String, String)> {
                 Err((first.map(ToString::to_string).unwrap_or_default(), help))
             }
         },
-        Axis::Torch | Axis::Cuda => requirement::range(value)
+        Axis::Torch | Axis::Cuda => if axis == Axis::Cuda { Versioned::Cuda } else { Versioned::Torch }
+            .range(value)
             .map(|_| ())
             .map_err(|why| (why, "write a release or a range: `13.0`, `\">=2.6,<3\"`".to_owned())),
         Axis::Python if value.trim().is_empty() => {

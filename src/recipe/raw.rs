@@ -95,7 +95,8 @@ pub struct RawToolchain {
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub python: Option<Spanned<String>>,
     /// What the build needs beside torch. The default depends on the backend; `setup.py`: setuptools below 81, wheel, ninja.
-    pub build_requires: Option<Vec<String>>,
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
+    pub build_requires: Option<Vec<Spanned<String>>>,
 }
 
 /// `[targets]`
@@ -116,7 +117,8 @@ pub struct RawTargets {
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RawProfile {
     /// Archs.
-    pub arch: Vec<String>,
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub arch: Vec<Spanned<String>>,
     /// GPU product names, such as `"RTX 4090"`.
     pub gpus: Vec<String>,
 }
@@ -256,7 +258,8 @@ pub struct RawVerify {
     /// Python statements to run on a GPU that the built targets cover, in a process of their own; an exception fails.
     pub gpu_check: Option<String>,
     /// Requirements of the imports, installed beside torch.
-    pub requires: Vec<String>,
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub requires: Vec<Spanned<String>>,
     /// Exceptions, each with a reason.
     pub waive: Vec<RawWaiver>,
 }

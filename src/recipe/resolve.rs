@@ -1,17 +1,49 @@
 //! [`RawRecipe`] → [`Recipe`]: defaults applied, every value judged, all refusals at once.
 
+use std::ops::Range;
 use std::str::FromStr as _;
 
 use toml::Spanned;
 
 use super::matrix::{self, Axis};
-use super::parse::Document;
-use super::raw::{RawRecipe, RawSource, RawVerify};
+use super::parse::{self, Document, Read};
+use super::raw::{RawProfile, RawRecipe, RawSource, RawVerify};
 use super::{Patch, Profile, Recipe, Source, Targets, ToolchainNeeds, Verify, Waiver, building};
-use crate::domain::arch::ArchSet;
+use crate::domain::arch::{ArchSet, Origin, parse_list};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
-use crate::domain::requirement::specifiers;
+use crate::domain::requirement::{Requirement, contradiction, specifiers};
+
+/// Reads a recipe and judges it: everything that is wrong with its form and its values, in the order of the file.
+///
+/// # Errors
+/// Every mistake, with its place.
+pub fn read(document: Document<'_>, patch_text: impl Fn(&str) -> Result<String, String>) -> Result<Recipe, Problems> {
+    let Read { recipe: raw, mut problems, left_out } = parse::read(document);
+    let Some(raw) = raw else {
+        problems.sort_by_key(place);
+        return Err(Problems::check(problems).err().unwrap_or_else(|| bug().into()));
+    };
+    let told: Vec<Range<usize>> = problems.iter().filter_map(|p| Some(p.snippet()?.range.clone())).collect();
+    let resolved = resolve(document, raw, patch_text);
+    // What follows from a mistake of form is no mistake of its own.
+    let follows = |problem: &Problem| match problem.snippet() {
+        Some(at) => told.iter().any(|told| told.start <= at.range.start && at.range.end <= told.end),
+        None => left_out.iter().any(|name| ["path", "pypi", "git"].contains(&name.as_str())),
+    };
+    problems.extend(resolved.as_ref().err().into_iter().flatten().filter(|problem| !follows(problem)).cloned());
+    problems.sort_by_key(place);
+    Problems::check(problems)?;
+    resolved
+}
+
+fn place(problem: &Problem) -> Option<usize> {
+    problem.snippet().map(|snippet| snippet.range.start)
+}
+
+fn bug() -> Problem {
+    Problem::new("cuwright::bug", Exit::Bug, "a recipe was refused without a reason").help("please report this")
+}
 
 /// Applies defaults and judges every value. `patch_text` reads a patch beside the recipe.
 ///
@@ -33,7 +65,10 @@ pub fn resolve(
         cuda: judge.range(raw.toolchain.cuda.as_ref()),
         torch: judge.range(raw.toolchain.torch.as_ref()),
         python: judge.range(raw.toolchain.python.as_ref()),
-        build_requires: raw.toolchain.build_requires.unwrap_or_else(default_requires),
+        build_requires: match &raw.toolchain.build_requires {
+            Some(list) => judge.requirements(list),
+            None => default_requires(),
+        },
     };
     let matrix = matrix::resolve(&mut judge, &raw.matrix);
     let tried = raw.tried.as_ref().and_then(|tried| building::tried(&mut judge, tried));
@@ -49,18 +84,19 @@ pub fn resolve(
             reason: judge.reason(&waiver.reason),
         })
         .collect();
-    let profiles = raw.targets.profiles.into_iter().map(|(name, p)| (name, Profile { arch: p.arch, gpus: p.gpus }));
-    let targets =
-        Targets { arch: raw.targets.arch.into_iter().map(Spanned::into_inner).collect(), profiles: profiles.collect() };
+    let requires = judge.requirements(&raw.verify.requires);
+    let mut profile = |raw: RawProfile| Profile { arch: judge.archs(&raw.arch), gpus: raw.gpus };
+    let profiles = raw.targets.profiles.into_iter().map(|(name, raw)| (name, profile(raw))).collect();
+    let targets = Targets { arch: judge.archs(&raw.targets.arch), profiles };
     // In the order of the file, as it is read.
-    found.sort_by_key(|problem| problem.snippet().map(|snippet| snippet.range.start));
+    found.sort_by_key(place);
     Problems::check(found)?;
     let version = match &source {
         Some(Source::Pypi { version, .. }) => Some(raw.package.version.unwrap_or_else(|| version.clone())),
         _ => raw.package.version,
     };
     let source = source.unwrap_or_else(|| Source::Path(".".to_owned()));
-    let RawVerify { check, gpu_check, requires, .. } = raw.verify;
+    let RawVerify { check, gpu_check, .. } = raw.verify;
     let verify = Verify { extensions, import, check, gpu_check, requires, waivers };
     Ok(Recipe { name, version, source, patches, toolchain, targets, build, verify, matrix, tried })
 }
@@ -197,11 +233,60 @@ impl Judge<'_> {
 
     fn range(&mut self, range: Option<&Spanned<String>>) -> String {
         let Some(range) = range else { return String::new() };
-        if let Err(why) = specifiers(range.get_ref()) {
-            let message = format!("`{}` is no version range: {why}", range.get_ref());
-            self.refuse(range, "here", message, "write a range like `>=2.0,<3`, or `==2.11.0`");
+        let text = range.get_ref();
+        match specifiers(text) {
+            Err(why) => {
+                let message = format!("`{text}` is no version range: {why}");
+                self.refuse(range, "here", message, "write a range like `>=2.0,<3`, or `==2.11.0`");
+            }
+            Ok(parsed) => {
+                if let Some(why) = contradiction(&parsed) {
+                    let message = format!("no version can satisfy `{text}`");
+                    self.refuse(range, &why, message, "keep the bound that is meant, such as `>=2.0,<3`");
+                }
+            }
         }
-        range.get_ref().clone()
+        text.clone()
+    }
+
+    fn requirements(&mut self, list: &[Spanned<String>]) -> Vec<String> {
+        list.iter().map(|text| self.requirement(text)).collect()
+    }
+
+    fn requirement(&mut self, text: &Spanned<String>) -> String {
+        let why = match text.get_ref().parse::<Requirement>() {
+            Ok(one) => contradiction(&one.range),
+            Err(error) => Some(error.reason),
+        };
+        if let Some(why) = why {
+            let message = format!("`{}` is no requirement", text.get_ref());
+            self.found.push(
+                Problem::new("cuwright::recipe::requirement", Exit::Recipe, message)
+                    .at(self.document.snippet(text.span(), "here"))
+                    .why(why)
+                    .help("write it as pip takes it: `numpy`, `setuptools<81`"),
+            );
+        }
+        text.get_ref().clone()
+    }
+
+    /// Lists whose words are read later, by the toolkit and the machine; what is no word at all is told now.
+    fn archs(&mut self, list: &[Spanned<String>]) -> Vec<String> {
+        let origin = Origin::recipe(self.document.origin);
+        for item in list {
+            let problems = parse_list(&origin, item.get_ref()).err();
+            for problem in problems.iter().flatten() {
+                let Some(snippet) = problem.snippet() else { continue };
+                // Behind the quote, unless something in the text is escaped.
+                let start = item.span().start + 1;
+                let plain =
+                    self.document.text.get(start..).is_some_and(|rest| rest.starts_with(item.get_ref().as_str()));
+                let inside = start + snippet.range.start..start + snippet.range.end;
+                let range = if plain { inside } else { item.span() };
+                self.found.push(problem.clone().at(self.document.snippet(range, snippet.label.clone())));
+            }
+        }
+        list.iter().map(|item| item.get_ref().clone()).collect()
     }
 
     pub(super) fn variable(&mut self, name: &Spanned<String>) -> String {
@@ -261,65 +346,4 @@ impl Judge<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::parse::parse;
-    use super::*;
-
-    fn read(text: &str) -> Result<Recipe, Problems> {
-        let document = Document { origin: "r.toml", text };
-        resolve(document, parse(document).unwrap(), |name| Err(format!("no {name}")))
-    }
-
-    #[test]
-    fn defaults_are_applied() {
-        let recipe = read("schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n").unwrap();
-        assert_eq!(recipe.toolchain.build_requires, ["setuptools<81", "wheel", "ninja"]);
-        assert_eq!(recipe.build.memory_per_job, building::DEFAULT_MEMORY);
-    }
-
-    #[test]
-    fn heavy_sources_are_named_by_glob() {
-        let text = "schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n\
-                    [[build.heavy]]\nfile = \"csrc/big*.cu\"\nmemory = \"6 GiB\"\n";
-        let heavy = crate::recipe::Heavy { file: "csrc/big*.cu".to_owned(), memory: crate::recipe::ByteSize(6 << 30) };
-        assert_eq!(read(text).unwrap().build.heavy, [heavy]);
-        let problems = read(&text.replace("6 GiB", "much").replace("big*", "[")).unwrap_err();
-        assert_eq!(problems.iter().count(), 2);
-    }
-
-    #[test]
-    fn names_and_values_of_variables_are_judged_at_their_place() {
-        let text = "schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n[build]\n\
-            env = { \"A=B\" = \"1\", OK = \"a\\u0000\" }\npass-env = [\"\"]\nclear-env = [\"a b\", \"FINE\"]\n";
-        let problems = read(text).unwrap_err();
-        let places = problems.iter().map(|p| p.snippet().map(|s| s.text[s.range.clone()].to_owned()).unwrap());
-        assert_eq!(places.collect::<Vec<_>>(), ["\"A=B\"", "\"a\\u0000\"", "\"\"", "\"a b\""]);
-    }
-
-    #[test]
-    fn a_source_is_one_thing_and_pinned() {
-        let source = |lines: &str| {
-            let text = format!("schema = 1\n[package]\nname = \"x\"\n[source]\n{lines}");
-            read(&text).map(|recipe| recipe.source).map_err(|all| all.iter().map(|p| p.message().to_owned()).collect())
-        };
-        let id = "A".repeat(40);
-        let git = format!("git = \"u\"\ncommit = \"{id}\"\nsubmodules = true\n");
-        let commit = id.to_ascii_lowercase();
-        assert_eq!(source(&git), Ok(Source::Git { url: "u".into(), commit, submodules: true }));
-        let refused = |lines: &str| -> Vec<String> { source(lines).unwrap_err() };
-        assert_eq!(refused(&format!("path = \".\"\n{git}")), ["the source has both `path` and `git`"]);
-        assert_eq!(refused("git = \"u\"\n"), ["a `git` source needs the commit"]);
-        assert_eq!(refused("git = \"-u\"\ncommit = \"v1\"\n").len(), 2);
-        assert_eq!(refused("path = \".\"\nsha256 = \"x\"\n"), ["`sha256` does not go with `path`"]);
-    }
-
-    #[test]
-    fn every_wrong_value_is_reported_at_once() {
-        let text = "schema = 1\n[package]\nname = \"a b\"\n[source]\npypi = \"x\"\npatches = [\"p\"]\n\
-            [toolchain]\ntorch = \"two\"\n[build]\nbackend = \"make\"\nmemory-per-job = \"much\"\n\
-            [verify]\nextensions = [\"[\"]\nimport = [\"a-b\"]\n";
-        let problems = read(text).unwrap_err();
-        assert_eq!(problems.iter().count(), 8, "{problems:#?}");
-        assert!(problems.iter().all(|p| p.snippet().is_some_and(|s| !s.range.is_empty())));
-    }
-}
+mod tests;

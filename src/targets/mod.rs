@@ -40,10 +40,34 @@ pub struct Request<'a> {
     pub inherited: Option<(&'a str, &'a str)>,
 }
 
-impl Request<'_> {
-    fn arch_name(&self) -> &str {
+impl<'a> Request<'a> {
+    fn arch_name(&self) -> &'a str {
         self.arch_name.unwrap_or("--arch")
     }
+
+    /// The first source that names something.
+    fn named(&self) -> Named<'_, 'a> {
+        // A recipe without lists asks for nothing.
+        let holds = |listed: &&Listed<'_>| !listed.arch.is_empty() || !listed.gpus.is_empty();
+        let listed = self.profile.as_ref().or(self.recipe.as_ref().filter(holds));
+        let inherited = self.inherited.filter(|(_, value)| !value.trim().is_empty());
+        match (listed, inherited) {
+            _ if !self.arch.is_empty() => Named::Arch,
+            _ if !self.gpus.is_empty() => Named::Gpus,
+            (Some(listed), _) => Named::Listed(listed),
+            (None, Some((name, value))) => Named::Inherited(name, value),
+            (None, None) => Named::Machine,
+        }
+    }
+}
+
+/// What names the targets.
+enum Named<'r, 'a> {
+    Arch,
+    Gpus,
+    Listed(&'r Listed<'a>),
+    Inherited(&'a str, &'a str),
+    Machine,
 }
 
 /// Targets that a recipe lists.
@@ -99,7 +123,6 @@ pub fn select(
     mut detect: impl FnMut() -> Detected,
 ) -> Result<Selected, Problems> {
     let mut warnings = ignored(request);
-    let mut inherited = false;
     let mut resolver =
         resolve::Resolver { facts, detect: &mut detect, why: Vec::new(), warnings: Vec::new(), problems: Vec::new() };
     if !request.arch.is_empty() {
@@ -107,29 +130,29 @@ pub fn select(
         resolver.gpus(&Origin::argument("--gpu"), request.gpus);
         resolver.why.clear();
     }
-    let set = if !request.arch.is_empty() {
-        resolver.lists(&Origin::argument(request.arch_name()), request.arch)
-    } else if !request.gpus.is_empty() {
-        resolver.gpus(&Origin::argument("--gpu"), request.gpus)
-    } else if let Some(listed) = request.profile.as_ref().or_else(|| non_empty(request.recipe.as_ref())) {
-        let origin = Origin::recipe(listed.name);
-        let archs = resolver.lists(&origin, listed.arch);
-        archs.union(&resolver.gpus(&origin, listed.gpus))
-    } else if let Some((name, value)) = request.inherited.filter(|(_, value)| !value.trim().is_empty()) {
-        warnings.push(format!("the arch list comes from the environment variable {name}"));
-        inherited = true;
-        resolver.list(&Origin::argument(name), value)
-    } else {
-        resolver.machine()
+    let named = request.named();
+    let set = match &named {
+        Named::Arch => resolver.lists(&Origin::argument(request.arch_name()), request.arch),
+        Named::Gpus => resolver.gpus(&Origin::argument("--gpu"), request.gpus),
+        Named::Listed(listed) => {
+            let origin = Origin::recipe(listed.name);
+            let archs = resolver.lists(&origin, listed.arch);
+            archs.union(&resolver.gpus(&origin, listed.gpus))
+        }
+        Named::Inherited(name, value) => {
+            warnings.push(format!("the arch list comes from the environment variable {name}"));
+            resolver.list(&Origin::argument(*name), value)
+        }
+        Named::Machine => resolver.machine(),
     };
     let resolve::Resolver { why, warnings: left_out, problems, .. } = resolver;
     Problems::check(problems)?;
     if set.is_empty() {
-        return Err(empty(request).into());
+        return Err(empty(request, &named).into());
     }
     warnings.extend(left_out);
     warnings.extend(support::unknown(&set));
-    Ok(Selected { set, why, warnings, inherited })
+    Ok(Selected { set, why, warnings, inherited: matches!(named, Named::Inherited(..)) })
 }
 
 /// Reads a list that may hold everything but the words that need this machine: literal archs, families, GPU names.
@@ -150,11 +173,6 @@ pub fn literal(origin: &str, text: &str) -> Result<ArchSet, Problems> {
     Ok(select(&request, Facts::default(), nothing)?.set)
 }
 
-/// A recipe without lists asks for nothing.
-fn non_empty<'r, 'a>(listed: Option<&'r Listed<'a>>) -> Option<&'r Listed<'a>> {
-    listed.filter(|listed| !listed.arch.is_empty() || !listed.gpus.is_empty())
-}
-
 fn ignored(request: &Request<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     let arch = !request.arch.is_empty();
@@ -169,16 +187,21 @@ fn ignored(request: &Request<'_>) -> Vec<String> {
 }
 
 /// A list was given and holds nothing.
-fn empty(request: &Request<'_>) -> Problem {
-    let (origin, exit) = match (&request.profile, &request.recipe) {
-        _ if !request.arch.is_empty() => (request.arch_name(), Exit::Usage),
-        _ if !request.gpus.is_empty() => ("--gpu", Exit::Usage),
-        (Some(listed), _) | (None, Some(listed)) => (listed.name, Exit::Recipe),
-        // A variable is used only where its value is not blank, so separators are all it holds.
-        (None, None) => (request.inherited.map_or("the list", |(name, _)| name), Exit::Usage),
+fn empty(request: &Request<'_>, named: &Named<'_, '_>) -> Problem {
+    let (origin, exit) = match named {
+        Named::Arch => (request.arch_name(), Exit::Usage),
+        Named::Gpus => ("--gpu", Exit::Usage),
+        Named::Listed(listed) => (listed.name, Exit::Recipe),
+        Named::Inherited(name, _) => (*name, Exit::Usage),
+        Named::Machine => ("the list", Exit::Usage),
     };
-    Problem::new(EMPTY, exit, format!("{origin} is given and names no target"))
-        .help("name archs such as `8.6;9.0+PTX`, or leave it out to build for the GPUs of this machine")
+    let problem = Problem::new(EMPTY, exit, format!("{origin} is given and names no target"));
+    match named {
+        Named::Inherited(name, value) => problem
+            .why(format!("the environment has {name}={value}"))
+            .help(format!("unset {name}, or put archs such as `8.6;9.0+PTX` into it")),
+        _ => problem.help("name archs such as `8.6;9.0+PTX`, or leave it out to build for the GPUs of this machine"),
+    }
 }
 
 /// No list and no GPU: says what was looked at and the three ways to name targets.

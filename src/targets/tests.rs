@@ -170,8 +170,15 @@ fn a_list_that_holds_nothing_is_a_mistake_where_it_was_made() {
     assert_eq!(argument.message(), "LIST is given and names no target");
     let listed = Listed { name: "cuwright.toml", arch: &blank, gpus: &[] };
     assert_eq!(problem(&Request { recipe: Some(listed), ..Request::default() }).exit(), Exit::Recipe);
-    let inherited = problem(&Request { inherited: Some(("TORCH_CUDA_ARCH_LIST", ";")), ..Request::default() });
-    assert!(inherited.message().starts_with("TORCH_CUDA_ARCH_LIST"));
+    // A recipe or an argument that holds no list has no part in it.
+    let silent = Listed { name: "cuwright.toml", arch: &[], gpus: &[] };
+    for recipe in [None, Some(silent)] {
+        let inherited = Some(("TORCH_CUDA_ARCH_LIST", ";;"));
+        let inherited = problem(&Request { recipe, inherited, ..Request::default() });
+        assert_eq!((inherited.code(), inherited.exit()), (EMPTY, Exit::Usage));
+        assert!(inherited.message().starts_with("TORCH_CUDA_ARCH_LIST"));
+        assert!(inherited.mends()[0].starts_with("unset TORCH_CUDA_ARCH_LIST"));
+    }
 }
 
 #[test]

@@ -2,11 +2,18 @@
 
 use std::time::Duration;
 
+use camino::{Utf8Path, Utf8PathBuf};
+
 use super::style::{age, bytes};
 use crate::pipeline::doctor::{Doctor, PythonReport, RecipeReport};
+use crate::pipeline::toolchain;
+use crate::report::{ErrorMessage, Location};
 
-/// Renders the report, without a final line end.
-pub fn text(report: &Doctor) -> String {
+/// Toolchains of our own that a page tells of one by one.
+const OWN_SHOWN: usize = 2;
+
+/// Renders the report, without a final line end. Without `all`, only the first of cuwright's own toolchains are told.
+pub fn text(report: &Doctor, all: bool) -> String {
     let mut page = Page::default();
     let gpus = &report.gpus;
     let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
@@ -19,9 +26,8 @@ pub fn text(report: &Doctor) -> String {
         let name = device.name.as_deref().unwrap_or("an unnamed GPU");
         page.fact("gpu", &format!("{} {name}, {}{hidden}", device.index, known(&device.capability)));
     }
-    for one in &report.toolkits {
-        page.fact("toolkit", &one.to_string());
-    }
+    let toolkits = report.toolkits.iter().map(|one| (one.place.as_str(), one.to_string()));
+    page.places("toolkit", toolkits, all);
     if report.toolkits.is_empty() {
         page.fact("toolkit", "none; wheels bring one");
     }
@@ -37,11 +43,12 @@ pub fn text(report: &Doctor) -> String {
         let note = one.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
         page.fact("tool", &format!("{} {} at {}{note}", one.name, known(&one.version), one.path));
     }
-    for one in &report.ptxas {
+    let ptxas = report.ptxas.iter().map(|one| {
         let lacks = if one.lacks.is_empty() { String::new() } else { format!(", lacks {}", one.lacks.join(", ")) };
         let version = one.version.as_ref().map_or_else(|| known(&one.problem), |version| format!("CUDA {version}"));
-        page.fact("ptxas", &format!("{version} at {} ({}){lacks}", one.path, one.user));
-    }
+        (one.path.as_str(), format!("{version} at {} ({}){lacks}", one.path, one.user))
+    });
+    page.places("ptxas", ptxas, all);
     machine(report, &mut page);
     for one in &report.torch_locks {
         let held = one.holder.as_ref().map_or("nobody holds it".to_owned(), |holder| format!("held by {holder}"));
@@ -49,6 +56,9 @@ pub fn text(report: &Doctor) -> String {
     }
     for one in &report.variables {
         page.fact("variable", &one.to_string());
+    }
+    for one in &report.problems {
+        problem("problem", one, &mut page);
     }
     for one in &report.recipes {
         recipe(one, &mut page);
@@ -114,18 +124,46 @@ fn recipe(one: &RecipeReport, page: &mut Page) {
     };
     page.fact("recipe", &format!("{} {state}", one.name));
     one.why.iter().for_each(|why| page.fact("", why));
-    for problem in one.problems.iter().chain(&one.missing) {
-        page.fact("", &problem.message);
-        problem.why.iter().for_each(|why| page.fact("", &format!("  why:  {why}")));
-        problem.help.iter().for_each(|help| page.fact("", &format!("  help: {help}")));
+    one.problems.iter().for_each(|one| problem("", one, page));
+    for missing in &one.missing {
+        page.fact("", &missing.message);
+        reasons(missing, page);
     }
     one.warnings.iter().for_each(|warning| page.fact("", &format!("warning: {warning}")));
+}
+
+fn problem(label: &str, problem: &ErrorMessage, page: &mut Page) {
+    page.fact(label, &format!("error[{}]: {}", problem.code, problem.message));
+    if let Some(Location { origin, line, column, label, .. }) = &problem.location {
+        page.fact("", &format!("  at {origin}:{line}:{column}: {label}"));
+    }
+    reasons(problem, page);
+}
+
+fn reasons(problem: &ErrorMessage, page: &mut Page) {
+    problem.why.iter().for_each(|why| page.fact("", &format!("  why:  {why}")));
+    problem.help.iter().for_each(|help| page.fact("", &format!("  help: {help}")));
 }
 
 #[derive(Default)]
 struct Page(Vec<String>);
 
 impl Page {
+    /// Facts about places; those inside toolchains of our own are many and much alike.
+    fn places<'a>(&mut self, label: &str, facts: impl Iterator<Item = (&'a str, String)>, all: bool) {
+        let mut own: Vec<Utf8PathBuf> = Vec::new();
+        for (place, text) in facts {
+            let folder = toolchain::kept_in(Utf8Path::new(place));
+            own.extend(folder.map(Utf8Path::to_owned));
+            if folder.is_none() || all || own.len() <= OWN_SHOWN {
+                self.fact(label, &text);
+            }
+        }
+        if let Some(folder) = own.first().filter(|_| !all && own.len() > OWN_SHOWN) {
+            self.fact(label, &format!("and {} more in {folder}; `-v` lists them", own.len() - OWN_SHOWN));
+        }
+    }
+
     fn fact(&mut self, label: &str, text: &str) {
         let repeated = label.is_empty()
             || self

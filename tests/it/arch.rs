@@ -69,6 +69,14 @@ fn consumers_read_their_own_spelling() {
 
 #[test]
 fn the_tables_judge_with_nothing_installed() {
+    for (cuda, torch) in [("cu128", "v2.8"), ("v12.8.1", "2.8.0+cu128")] {
+        assert_eq!(answer(&["10.1", "--cuda", cuda, "--torch", torch]), "10.1");
+    }
+    for (flag, text) in [("--cuda", "12"), ("--cuda", ">=12"), ("--torch", "2"), ("--torch", "new"), ("--driver", "x")]
+    {
+        let refused = refusal(&["8.6", flag, text], 2);
+        assert!(refused.contains("error[cuwright::usage::version_range]") && refused.contains(text), "{refused}");
+    }
     assert_eq!(answer(&["10.1", "--cuda", "12.8", "--torch", "2.8"]), "10.1");
     assert_eq!(answer(&["11.0", "--cuda", "13.0", "--torch", "2.9"]), "11.0");
     assert!(refusal(&["11.0", "--cuda", "12.9"], 12).contains("Thor is 10.1 before CUDA 13"));

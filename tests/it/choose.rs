@@ -222,9 +222,62 @@ fn everything_wrong_comes_at_once_and_variables_have_a_fate() {
         assert!(said.stderr.contains(code), "{code} is not in\n{}", said.stderr);
     }
     assert_eq!(said.stderr.matches("error[").count(), 5, "{}", said.stderr);
-    let said = sandbox.run(&["doctor"]).assert_code(0);
+    let said = sandbox.run(&["doctor"]).assert_code(12);
     holds(&said, &["NVCC_APPEND_FLAGS=-gencode=arch=compute_80,code=sm_80 is refused", "CFLAGS=-O1 is kept"]);
-    holds(&said, &["CUDAARCHS=native does not reach the build", "MAX_JOBS=64 is replaced"]);
+    holds(&said, &["CUDAARCHS=native does not reach the build", "MAX_JOBS=64 is a limit"]);
+    holds(&said, &["cannot be built", "error[cuwright::preflight::arch_flags]", "host_compiler_too_new"]);
+}
+
+#[test]
+fn a_limit_of_jobs_in_the_environment_is_kept_to_unless_j_says_otherwise() {
+    let with_limit = |value: &str| with(&["12.4"], "2.4.0+cu124", &MODERN).var("MAX_JOBS", value);
+    let said = plan(&with_limit("1"), &["--arch", "8.6"]).assert_code(0);
+    holds(&said, &["compilers on 1 core by MAX_JOBS of ", "MAX_JOBS=1 is a limit"]);
+    let said = plan(&with_limit("1"), &["--arch", "8.6", "-j", "3"]).assert_code(0);
+    holds(&said, &["compilers on 3 cores as asked", "MAX_JOBS=1 is replaced: `-j` names the number"]);
+    for wrong in ["0", "x", ""] {
+        for command in ["plan", "build", "doctor"] {
+            let said = with_limit(wrong).run(&[command, ".", "--arch", "8.6"]).assert_code(2);
+            holds(&said, &["error[cuwright::usage::max_jobs]", &format!("`MAX_JOBS={wrong}`")]);
+        }
+        plan(&with_limit(wrong), &["--arch", "8.6", "-j", "2"]).assert_code(0);
+    }
+}
+
+#[test]
+fn doctor_refuses_what_a_plan_refuses_and_as_a_plan_does() {
+    let sandbox = with(&["12.4"], "2.4.0+cu124", &MODERN);
+    let both = |sandbox: &Sandbox, more: &[&str]| {
+        let plan = plan(sandbox, more);
+        for recipe in [&[][..], &["."]] {
+            let doctor = sandbox.run(&[&["doctor"], recipe, more].concat());
+            assert_eq!(doctor.code, plan.code, "{more:?}\n{}\n{}", plan.stderr, doctor.stdout);
+            let codes = plan.stderr.lines().filter_map(|line| line.strip_prefix("error[")?.split(']').next());
+            let codes: Vec<&str> = codes.collect();
+            assert!(!codes.is_empty(), "{}", plan.stderr);
+            for code in codes {
+                assert!(doctor.stdout.contains(&format!("error[{code}]")), "{code}: {}", doctor.stdout);
+            }
+        }
+        plan.code
+    };
+    assert_eq!(both(&sandbox, &["--arch", "3.5"]), Some(12));
+    assert_eq!(both(&sandbox, &["--arch", "9.9"]), Some(12));
+    assert_eq!(both(&sandbox, &["--arch", "8.6x"]), Some(2));
+    assert_eq!(both(&sandbox, &["--arch", "native"]), Some(11));
+    assert_eq!(both(&sandbox, &["--gpu", "RTX 99999"]), Some(2));
+    assert_eq!(both(&sandbox, &["--arch", "8.6", "--profile", "none"]), Some(2));
+    assert_eq!(both(&sandbox, &["--arch", "8.6", "--cuda", "new"]), Some(2));
+    assert_eq!(both(&sandbox, &["--arch", "8.6", "--python", "/bin/ls"]), Some(12));
+    let sandbox = sandbox.var("TORCH_CUDA_ARCH_LIST", ";;");
+    assert_eq!(both(&sandbox, &[]), Some(2));
+    // `/proc` is a disk without room; it is known before there is a toolchain as well.
+    for (variable, place) in [("TMPDIR", "/proc"), ("CUWRIGHT_CACHE_DIR", "/proc/cuwright")] {
+        for sandbox in [with(&["12.4"], "2.4.0+cu124", &MODERN), machine()] {
+            sandbox.file("setup.py", "");
+            assert_eq!(both(&sandbox.var(variable, place), &["--arch", "8.6"]), Some(12), "{variable}");
+        }
+    }
 }
 
 #[test]

@@ -103,10 +103,20 @@ fn commands_that_ask_no_table_work_beside_a_broken_one() {
     sandbox.file("broken.toml", "[[gpu]\n");
     let file = sandbox.work().join("broken.toml").into_string();
     let sandbox = sandbox.var("CUWRIGHT_TABLES", &file);
-    for command in [&["toolchain", "list"][..], &["cache", "list"], &["doctor"], &["completions", "bash"]] {
-        let said = sandbox.run(command).assert_code(0);
+    for (command, code) in [
+        (&["toolchain", "list"][..], 0),
+        (&["cache", "list"], 0),
+        (&["completions", "bash"], 0),
+        // The page is there all the same, and says that nothing can be built so.
+        (&["doctor"], 2),
+    ] {
+        let said = sandbox.run(command).assert_code(code);
         assert!(said.stderr.contains("warning") && said.stderr.contains("left out"), "{command:?}: {}", said.stderr);
     }
+    let page = sandbox.run(&["doctor"]).stdout;
+    assert!(page.contains("problem     error[cuwright::usage::tables]") && page.contains("machine "), "{page}");
+    let report = json(&sandbox, &[], 2);
+    assert_eq!((&report["can-build"], &report["problems"][0]["exit"]), (&false.into(), &2.into()));
     sandbox.run(&["arch", "8.6"]).assert_code(2);
     // A GPU that nobody knows is a mistake although `--arch` wins.
     let said = machine().run(&["plan", "--arch", "9.0", "--gpu", "RTX 99999"]).assert_code(2);

@@ -35,6 +35,14 @@ fn every_mistake_in_a_recipe_is_shown_at_its_place() {
         ("no_list", format!("{HEAD}{tail}[targets]\narch = \"9.0\"\n")),
         ("wrong_type", format!("toolchain = 3\n{HEAD}{tail}")),
         ("requirement", format!("{HEAD}{tail}[toolchain]\nbuild-requires = [\"two words\"]\n")),
+        ("no_version_left", format!("{HEAD}{tail}[toolchain]\ncuda = \">=12,<11\"\n")),
+        (
+            "every_kind_at_once",
+            "schema = 1\n[package]\nname = \"a b\"\n[source]\npath = \".\"\nbranch = \"main\"\n[toolchain]\ntorch = \"two\"\n\
+             build-requires = [\"two words\", \"numpy>=2,<1\"]\n[targets]\narch = [9.0, \"8.60\"]\nprofiles.prod.arch = \"9.0\"\n\
+             [build]\nenv = { FORCE_CUDA = 1 }\n"
+                .to_owned(),
+        ),
         (
             "many_wrong_values",
             "schema = 1\n[package]\nname = \"a b\"\n[source]\npypi = \"x\"\npatches = [\"none.patch\"]\n\

@@ -10,6 +10,8 @@ use serde::Serialize;
 use super::{Context, Request};
 use crate::compat::{self, SccacheFit};
 use crate::domain::arch::{Arch, ArchSet};
+use crate::domain::exit::Exit;
+use crate::domain::problem::Problems;
 use crate::domain::toolchain::Considered;
 use crate::domain::version::CudaVersion;
 use crate::plan::Inherited;
@@ -50,10 +52,14 @@ pub struct Doctor {
     pub torch_locks: Vec<LockReport>,
     /// Variables that would change a build.
     pub variables: Vec<Inherited>,
+    /// What stands against every build, whatever is built.
+    pub problems: Vec<ErrorMessage>,
     /// What would be chosen for each recipe.
     pub recipes: Vec<RecipeReport>,
     /// What may hurt, the gravest first.
     pub findings: Vec<String>,
+    #[serde(skip)]
+    exit: Exit,
 }
 
 /// A Python.
@@ -193,6 +199,9 @@ pub struct RecipeReport {
     pub name: String,
     /// Whether it can be built.
     pub can_build: bool,
+    /// What a plan of it would end with.
+    #[serde(skip)]
+    pub exit: Exit,
     /// Archs that would be built.
     pub archs: Option<String>,
     /// The toolchain in one line.
@@ -207,12 +216,19 @@ pub struct RecipeReport {
     pub warnings: Vec<String>,
 }
 
-/// Looks at everything.
-pub fn examine(context: &Context<'_>, names: &[String], request: &Request) -> Doctor {
+impl Doctor {
+    /// What the process ends with: as a plan would, with the highest code where there are several recipes.
+    pub fn exit(&self) -> Exit {
+        self.exit.max(self.recipes.iter().map(|recipe| recipe.exit).max().unwrap_or(Exit::Ok))
+    }
+}
+
+/// Looks at everything. `refused` is what a command that is not there to examine the machine would have stopped on.
+pub fn examine(context: &Context<'_>, names: &[String], request: &Request, refused: Option<&Problems>) -> Doctor {
     let env = context.env;
     let found = gpu::detect(env);
     let recipes = recipes::all(context, names, request);
-    let can_build = recipes.iter().all(|recipe| recipe.can_build);
+    let can_build = refused.is_none() && recipes.iter().all(|recipe| recipe.can_build);
     let parts = parts::Parts::of(context);
     let needed = recipes.iter().filter_map(|recipe| recipe.archs.as_ref()?.parse::<ArchSet>().ok());
     let needed = needed.fold(found.archs(), |all, archs| all.union(&archs));
@@ -229,7 +245,9 @@ pub fn examine(context: &Context<'_>, names: &[String], request: &Request) -> Do
         disks: parts::disks(context),
         caches: parts::caches(context),
         torch_locks: parts::locks(env),
-        variables: crate::plan::inherited(None, env, false),
+        variables: crate::plan::inherited(None, env, false, false),
+        problems: refused.into_iter().flatten().map(ErrorMessage::from).collect(),
+        exit: refused.map_or(Exit::Ok, Problems::exit),
         recipes,
         findings: Vec::new(),
     };

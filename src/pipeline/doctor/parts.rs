@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{
     CacheReport, DiskReport, LockReport, MachineReport, PtxasReport, PythonReport, ToolReport, TorchReport, lacks,
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::domain::arch::ArchSet;
 use crate::domain::toolchain::{Considered, Python, Torch};
-use crate::pipeline::toolchain::Survey;
+use crate::pipeline::toolchain::{self, Survey};
 use crate::pipeline::{Context, site};
 use crate::probe::{compiler, facts::Facts, python, toolkit, tools, torch, torch_locks};
 use crate::provision::list;
@@ -58,15 +58,22 @@ impl<'a> Parts<'a> {
 
     pub(super) fn toolkits(&self) -> Vec<Considered> {
         let torches: Vec<&Torch> = self.torches().collect();
+        let provisioned = list::list(self.context.cache_root);
+        // An environment of ours that holds a torch brought its toolkit for that one.
+        let own = |home: &Utf8Path| {
+            let folder = home.strip_prefix(toolchain::kept_in(home)?).ok()?.components().next()?;
+            provisioned.iter().find(|one| one.digest == folder.as_str())?.torch.clone()
+        };
         let of = |place: &Result<toolkit::Found, toolkit::Rejected>| match place {
             Ok(found) => {
                 let kit = &found.toolkit;
                 let fits = |torch: &&&Torch| torch.cuda.is_some_and(|cuda| cuda.major == kit.nvcc.major);
                 let fitting: Vec<String> = torches.iter().filter(fits).map(|torch| torch.version.clone()).collect();
                 let gcc = kit.host_bounds.gcc_max.map(|gcc| format!("gcc up to {gcc}")).unwrap_or_default();
-                let why = match fitting.as_slice() {
-                    [] => format!("{gcc}; no torch here is built for CUDA {}.x", kit.nvcc.major),
-                    all => format!("{gcc}; goes with torch {}", all.join(", ")),
+                let why = match (own(&kit.home), fitting.as_slice()) {
+                    (Some(torch), _) => format!("{gcc}; came with torch {torch}"),
+                    (None, []) => format!("{gcc}; no Python here holds a torch for CUDA {}.x", kit.nvcc.major),
+                    (None, all) => format!("{gcc}; goes with torch {}", all.join(", ")),
                 };
                 Considered { why, ..considered("toolkit", kit.home.as_str(), &kit.nvcc.to_string(), &kit.origin) }
             }

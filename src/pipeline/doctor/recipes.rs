@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 
 use super::RecipeReport;
+use crate::domain::exit::Exit;
 use crate::domain::problem::Problems;
 use crate::pipeline::env::no_recipe;
-use crate::pipeline::{Context, Request, load, plan, prepare, units};
+use crate::pipeline::{Context, Request, aim, load, plan, prepare, units};
 use crate::provision;
-use crate::recipe::Recipe;
 use crate::report::{ErrorMessage, Event};
-use crate::targets::Facts;
+use crate::targets::{Facts, NO_TARGET};
 
 /// The recipes that are named, or the plain toolchain where none is.
 pub(super) fn all(context: &Context<'_>, names: &[String], request: &Request) -> Vec<RecipeReport> {
@@ -35,7 +35,7 @@ fn one(context: &Context<'_>, name: &str, request: &Request) -> RecipeReport {
             report.why = document.toolchain_why;
             report.missing = document.missing;
         }
-        Err(problems) => report.problems = problems.iter().map(ErrorMessage::from).collect(),
+        Err(problems) => report.refuse(&problems),
     }
     if report.archs.is_none() {
         report.archs = load::load(Some(name), context.env).ok().and_then(|loaded| archs(context, &loaded, request));
@@ -45,41 +45,60 @@ fn one(context: &Context<'_>, name: &str, request: &Request) -> RecipeReport {
 
 /// The targets, as far as they are known without a toolchain.
 fn archs(context: &Context<'_>, loaded: &load::Loaded, request: &Request) -> Option<String> {
-    prepare::select(context, loaded, request, Facts::default()).ok().map(|selected| selected.set.to_string())
+    aim::select(context, loaded, request, Facts::default()).ok().map(|selected| selected.set.to_string())
 }
 
-/// Torch and toolkit alone.
+/// Everything that a plan asks, of a torch extension that is not there.
 fn plain(context: &Context<'_>, request: &Request) -> RecipeReport {
-    let recipe = Recipe::without_source("a torch extension");
+    let mut loaded = no_recipe(context);
+    loaded.recipe.name = "a torch extension".to_owned();
     let request = Request { dry: true, ..request.clone() };
-    let (chosen, warnings) = listening(context, |context| prepare::choose(context, &recipe, &request, None));
-    let archs = (!request.archs.is_empty() || !request.gpus.is_empty())
-        .then(|| archs(context, &no_recipe(context), &request))
-        .flatten();
-    let mut report = RecipeReport { archs, warnings, ..empty(&recipe.name) };
-    match chosen {
-        Ok(chosen) => {
+    let named = !request.archs.is_empty() || !request.gpus.is_empty();
+    let no_target = |problems: &Problems| !named && problems.iter().all(|problem| problem.code() == NO_TARGET);
+    let (mut open, mut archs) = (false, None);
+    let (checked, warnings) = listening(context, |context| match prepare::check(context, &loaded, &request) {
+        // Without a GPU and without a list, the question is whether anything at all can be built.
+        Err(problems) if no_target(&problems) => {
+            open = true;
+            prepare::check(context, &loaded, &Request { archs: vec!["all".to_owned()], ..request.clone() })
+        }
+        checked => checked,
+    });
+    if !open {
+        archs = self::archs(context, &loaded, &request);
+    }
+    let mut report = RecipeReport { archs, warnings, ..empty(&loaded.recipe.name) };
+    match checked {
+        Ok(checked) => {
             report.can_build = true;
-            report.toolchain = Some(prepare::describe(&chosen.toolchain));
-            report.why = chosen.notes;
+            report.toolchain = Some(prepare::describe(&checked.chosen.toolchain));
+            report.why = checked.chosen.notes;
         }
-        Err(problems) => {
-            let told = || problems.iter().map(ErrorMessage::from).collect();
-            report.can_build = problems.iter().all(|problem| problem.code() == provision::NOT_INSTALLED);
-            if report.can_build {
-                report.missing = told();
-            } else {
-                report.problems = told();
-            }
+        Err(problems) if problems.iter().all(|problem| problem.code() == provision::NOT_INSTALLED) => {
+            report.can_build = true;
+            report.missing = told(&problems);
         }
+        Err(problems) => report.refuse(&problems),
     }
     report
+}
+
+fn told(problems: &Problems) -> Vec<ErrorMessage> {
+    problems.iter().map(ErrorMessage::from).collect()
+}
+
+impl RecipeReport {
+    fn refuse(&mut self, problems: &Problems) {
+        self.problems = told(problems);
+        self.exit = problems.exit();
+    }
 }
 
 fn empty(name: &str) -> RecipeReport {
     RecipeReport {
         name: name.to_owned(),
         can_build: false,
+        exit: Exit::Ok,
         archs: None,
         toolchain: None,
         why: Vec::new(),

@@ -150,7 +150,7 @@ fn beaten(own: &Rank, best: &Rank, found: &Found, archs: Option<&ArchSet>) -> St
     format!("fits as well; CUDA {} is newer", best.4.0)
 }
 
-fn not_usable(rejected: &Rejected) -> Considered {
+pub(super) fn not_usable(rejected: &Rejected) -> Considered {
     let Candidate { home, origin, .. } = &rejected.candidate;
     Considered {
         what: "toolkit".to_owned(),

@@ -6,6 +6,7 @@
 mod hosts;
 mod kits;
 mod refusal;
+mod told;
 mod wheels;
 
 use std::str::FromStr;
@@ -23,6 +24,7 @@ use crate::provision::{self, Watcher, combinations, combinations::Wanted};
 use crate::sys::{Env, lock::Lock};
 
 pub use kits::Survey;
+pub use told::kept_in;
 
 /// What a unit needs of its toolchain.
 #[derive(Debug, Clone, Default)]
@@ -88,6 +90,12 @@ impl Trail {
     fn consider(&mut self, one: Considered) {
         self.notes.push(one.to_string());
         self.considered.push(one);
+    }
+
+    /// A whole survey; as values all of it is kept.
+    fn consider_all(&mut self, all: Vec<Considered>) {
+        self.notes.extend(told::lines(&all));
+        self.considered.extend(all);
     }
 }
 
@@ -187,7 +195,7 @@ impl World<'_> {
         let ranked = survey.rank(cuda, host, self.request);
         let lacks = self.lacks(python, cuda, ranked.best.is_none());
         if ranked.best.is_none() && lacks.toolkit.is_none() {
-            ranked.considered.into_iter().for_each(|one| trail.consider(one));
+            trail.consider_all(ranked.considered);
             trail.consider(of_python(
                 python,
                 false,
@@ -209,7 +217,7 @@ impl World<'_> {
             Some(best) => best.clone(),
             None => self.toolkit_of_overlay(overlay.as_deref(), python)?,
         };
-        ranked.considered.into_iter().for_each(|one| trail.consider(one));
+        trail.consider_all(ranked.considered);
         let toolkit = self.shaped(&found, python)?;
         trail.consider(of_python(python, true, format!("is used, with its torch {}", torch.version)));
         let installed = packages::installed(&python.site_dirs);

@@ -2,14 +2,13 @@
 
 use camino::Utf8Path;
 
-use super::kits::Survey;
-use super::{Request, Trail, World, within};
+use super::kits::{Survey, not_usable, of_toolkit};
+use super::{Request, Trail, World, told, within};
 use crate::compat;
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
-use crate::domain::toolchain::{Python, Torch};
+use crate::domain::toolchain::{Considered, Python, Torch};
 use crate::domain::version::CudaVersion;
-use crate::probe::toolkit::Found;
 use crate::provision::combinations::{self, Combination, OLDEST_NVCC};
 
 /// How many rejected candidates a message shows; `doctor` shows all.
@@ -65,18 +64,15 @@ fn old_cuda(request: &Request) -> Problem {
 
 /// What is here, the toolkits before the Pythons, and no more than can be read.
 fn with_places(problem: Problem, survey: &Survey, trail: &Trail) -> Problem {
-    let told: Vec<String> = trail.considered.iter().map(ToString::to_string).collect();
-    let toolkits = survey.places.iter().map(|place| match place {
-        Ok(Found { toolkit, .. }) => format!("here is CUDA {} at {} ({})", toolkit.nvcc, toolkit.home, toolkit.origin),
-        Err(rejected) => {
-            format!("{} ({}) {}", rejected.candidate.home, rejected.candidate.origin, rejected.reason)
-        }
+    let here = survey.places.iter().map(|place| match place {
+        Ok(found) => of_toolkit(found, false, "is here".to_owned()),
+        Err(rejected) => not_usable(rejected),
     });
-    let toolkits = toolkits.filter(|line| told.iter().all(|known| !known.starts_with(line.as_str())));
-    let not_told = |line: &String| !told.contains(line);
+    let judged = |one: &Considered| trail.considered.iter().any(|known| known.place == one.place);
+    let here: Vec<Considered> = here.filter(|one| !judged(one)).collect();
     // A Python that does not even run explains nothing here.
     let telling = trail.considered.iter().filter(|one| one.what != "python" || one.version.is_some());
-    let mut lines: Vec<String> = toolkits.filter(not_told).chain(telling.map(ToString::to_string)).collect();
+    let mut lines = told::lines(here.iter().chain(telling));
     if survey.places.is_empty() {
         lines.insert(0, "no toolkit is on this machine".to_owned());
     }

@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::kits::Survey;
-use super::{Choice, Trail, World, hosts::Hosts, of_python, within};
+use super::{Choice, Trail, World, hosts::Hosts, of_python, told, within};
 use crate::compat::support::{self, Compiler};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
@@ -156,16 +156,13 @@ impl World<'_> {
         let made = provision::ensure(&wanted, self.root, self.env, watch).map_err(|problem| {
             let unused = survey.unused(&row.torch, row.cuda, self.root);
             let problem = trail.warnings.iter().cloned().fold(problem, Problem::why);
-            let known = |note: &String| trail.notes.contains(note);
-            let more = unused.iter().map(ToString::to_string).filter(|note| !known(note));
-            let notes = trail.notes.iter().cloned().chain(more);
+            let new = unused.iter().filter(|one| !trail.considered.contains(one));
+            let notes = trail.notes.iter().cloned().chain(told::lines(new));
             notes.fold(problem, |problem, note| problem.why(format!("note: {note}")))
         })?;
-        for one in survey.unused(&row.torch, row.cuda, &made.root) {
-            if trail.considered.iter().all(|known| known.place != one.place) {
-                trail.consider(one);
-            }
-        }
+        let mut unused = survey.unused(&row.torch, row.cuda, &made.root);
+        unused.retain(|one| trail.considered.iter().all(|known| known.place != one.place));
+        trail.consider_all(unused);
         let origin = "provisioned from wheels".to_owned();
         let candidate = python::Candidate { program: made.python.clone(), origin: origin.clone() };
         // The environment is used in isolation: nothing of the caller's Python reaches into it.
