@@ -28,14 +28,27 @@ pub(super) struct Setting<'a> {
     pub(super) modules: &'a [String],
 }
 
+/// How the check went, if the recipe has one; what failed is given as a problem, too.
+pub(super) type Ran = Result<Option<(GpuCheck, Option<Problem>)>, Problem>;
+
+/// Runs the check beside `import`: both are processes that import torch for seconds.
+pub(super) fn beside<T>(
+    setting: Setting<'_>,
+    detect: impl FnOnce() -> Detection + Send,
+    import: impl FnOnce() -> T,
+) -> (T, Ran) {
+    std::thread::scope(|scope| {
+        let ran = scope.spawn(|| run(setting, detect));
+        let imported = import();
+        (imported, ran.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
 /// Runs the recipe's check, if it has one, in a process of its own. What fails is given as a problem, too.
 ///
 /// # Errors
 /// A process that cannot be run to its end.
-pub(super) fn run(
-    setting: Setting<'_>,
-    detect: impl FnOnce() -> Detection,
-) -> Result<Option<(GpuCheck, Option<Problem>)>, Problem> {
+fn run(setting: Setting<'_>, detect: impl FnOnce() -> Detection) -> Ran {
     let Some(check) = &setting.verify.gpu_check else { return Ok(None) };
     let place = match place(setting.verify, setting.found, &detect()) {
         Ok(place) => place,

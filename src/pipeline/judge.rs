@@ -349,16 +349,6 @@ impl Judge<'_> {
         let Some(python) = &self.python else { return };
         let site = import::site_of(opened);
         let modules = self.verify.import.clone().unwrap_or_else(|| import::modules_of(&site));
-        let said = Checker::start(&python.executable, self.env.variables().clone(), None, true)
-            .and_then(|checker| import::run(checker, &site, &modules, self.verify.check.as_deref()));
-        match said {
-            Ok(output) => input.import = Some(Check { ok: true, output }),
-            Err(problem) => {
-                input.import = Some(Check { ok: false, output: Vec::new() });
-                input.findings.push(Finding::error(Topic::Import, problem));
-                return;
-            }
-        }
         let setting = gpu_check::Setting {
             verify: &self.verify,
             found,
@@ -368,7 +358,20 @@ impl Judge<'_> {
             site: &site,
             modules: &modules,
         };
-        let ran = gpu_check::run(setting, || gpu::detect(self.env)).unwrap_or_else(|problem| {
+        let import = || {
+            Checker::start(&python.executable, self.env.variables().clone(), None, true)
+                .and_then(|checker| import::run(checker, &site, &modules, self.verify.check.as_deref()))
+        };
+        let (said, on_gpu) = gpu_check::beside(setting, || gpu::detect(self.env), import);
+        match said {
+            Ok(output) => input.import = Some(Check { ok: true, output }),
+            Err(problem) => {
+                input.import = Some(Check { ok: false, output: Vec::new() });
+                input.findings.push(Finding::error(Topic::Import, problem));
+                return;
+            }
+        }
+        let ran = on_gpu.unwrap_or_else(|problem| {
             let check = GpuCheck::not_run(problem.message());
             Some((check, Some(problem)))
         });

@@ -74,16 +74,13 @@ pub fn artifact(
         site: &site,
         modules: &modules,
     };
-    // Two processes, both of which import torch for seconds: side by side.
-    let (imported, on_gpu) = std::thread::scope(|scope| {
-        let beside = scope.spawn(|| gpu_check::run(setting, || gpu::detect(context.env)));
-        let imported = if modules.is_empty() && recipe.verify.check.is_none() {
-            Ok(Vec::new())
-        } else {
-            checker().and_then(|checker| import::run(checker, &site, &modules, recipe.verify.check.as_deref()))
-        };
-        (imported, beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    });
+    let import = || {
+        if modules.is_empty() && recipe.verify.check.is_none() {
+            return Ok(Vec::new());
+        }
+        import::run(checker()?, &site, &modules, recipe.verify.check.as_deref())
+    };
+    let (imported, on_gpu) = gpu_check::beside(setting, || gpu::detect(context.env), import);
     let import_output = imported.map_err(|failure| explained(&interfaces, failure))?;
     let gpu_check = match on_gpu? {
         Some((_, Some(problem))) => return Err(problem.into()),
