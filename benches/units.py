@@ -3,7 +3,8 @@
 usage: units.py [--cuwright PATH] [--jobs N] [--arch LIST] UNIT ... [-- BUILD OPTION ...]
 
 Builds the units together without the cache. Compilers are counted from outside, fifty times a second: processes that a
-stand-in started. The ideal is the work of all compiler calls over the cores, or the longest call if that is more.
+stand-in started. The ideal is the work of all compiler calls over the cores, or the longest call if that is more: once by
+processor time, and once by the time from their start to their end, which other work on the machine does not falsify.
 """
 
 import argparse
@@ -61,15 +62,18 @@ def main():
             time.sleep(0.02)
         took = time.perf_counter() - start
         print(f"exit {child.returncode}, {took:.1f} s in all")
-        work, longest, ended = 0, 0, 0
+        work, longest, lasted, slowest, last = 0, 0, 0, 0, 0
         for name, events in calls(folder):
             each = [(event["args"]["user"] + event["args"]["system"]) / 1000 for event in events]
+            lasts = [event["dur"] / 1e6 for event in events]
             end = max(event["ts"] + event["dur"] for event in events) / 1e6
             print(f"{name}: {len(events)} calls, {sum(each):.1f} core-s, the longest {max(each):.1f} s, last end {end:.1f} s")
             work, longest = work + sum(each), max(longest, *each)
-        ideal = max(work / options.jobs, longest)
+            lasted, slowest, last = lasted + sum(lasts), max(slowest, *lasts), max(last, end)
+        ideal, fair = max(work / options.jobs, longest), max(lasted / options.jobs, slowest)
         print(f"{len(counts)} samples: at most {max(counts)} compilers at once, limit {options.jobs}")
         print(f"work {work:.1f} core-s, ideal {ideal:.1f} s: {took / ideal:.3f} times the ideal")
+        print(f"calls lasted {lasted:.1f} s, ideal {fair:.1f} s; the last ended at {last:.1f} s: {last / fair:.3f} times the ideal")
 
 
 if __name__ == "__main__":
