@@ -125,7 +125,7 @@ pub struct Choice {
     /// Use no network
     #[arg(long, help_heading = "Toolchain")]
     pub offline: bool,
-    /// Compile jobs at once [default: what cores and memory allow]
+    /// Compile jobs at once [default: what cores and memory allow, and at most `MAX_JOBS` of the environment]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub jobs: Option<u32>,
 }

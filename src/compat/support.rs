@@ -215,7 +215,9 @@ fn reach(compiler: Compiler<'_>) -> Option<(Arch, Arch)> {
 fn too_old(set: &ArchSet, early: &[Arch], compiler: Compiler<'_>, available: Option<&Available>) -> Problem {
     let message = format!("nvcc {} cannot compile for {}", compiler.version, names(early));
     let mut problem = Problem::new(UNSUPPORTED, Exit::Toolchain, message);
-    if let Some((_, last)) = reach(compiler) {
+    // Where it ends says nothing of an arch that nobody knows and that is not beyond that.
+    let beyond = |last: Arch| early.iter().any(|arch| arch_span(*arch).is_some() || arch.capability > last.capability);
+    if let Some((_, last)) = reach(compiler).filter(|(_, last)| beyond(*last)) {
         problem = problem.why(format!("CUDA {} ends at {last}", compiler.version.release()));
     }
     let firsts: Vec<Option<Span>> = early.iter().map(|arch| arch_span(*arch)).collect();

@@ -8,7 +8,7 @@ use super::{Context, Request, detect, site};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems, Snippet, nearest};
 use crate::domain::release::{Takes, Versioned};
-use crate::plan::jobs::Bound;
+use crate::plan::{self, jobs::Bound};
 use crate::preflight;
 use crate::recipe::{Profile, Recipe};
 use crate::sys::env_vars::TORCH_CUDA_ARCH_LIST;
@@ -26,9 +26,10 @@ pub struct Early {
 /// Everything that can be known to fail before a download, at once.
 ///
 /// # Errors
-/// Targets, versions or a number of jobs that cannot be read, no target at all, a full disk.
+/// Targets, versions or a number of jobs that cannot be read, no target at all, what is not the recipe's to set, a full
+/// disk.
 pub fn early(context: &Context<'_>, loaded: &Loaded, request: &Request) -> Result<Early, Problems> {
-    let mut problems = Vec::new();
+    let mut problems = plan::reserved(&loaded.recipe);
     let selected = match select(context, loaded, request, Facts::default()) {
         // Words that need the toolkit are read again later.
         Err(found) => {

@@ -162,7 +162,7 @@ pub fn environment(
     env: &Env,
     inherited: bool,
 ) -> Result<Environment, Problems> {
-    check_lists(recipe)?;
+    Problems::check(reserved(recipe))?;
     let mut result = Environment { archs: arch_variables(&recipe.build.archs, archs)?, ..Environment::default() };
     check_defines(recipe, &result.archs)?;
     let cleared = |name: &str| recipe.build.clear_env.iter().any(|clear| clear == name);
@@ -216,15 +216,8 @@ pub fn environment(
     // A package in the user's own site folder would shadow the chosen torch without a word.
     result.variables.insert("PYTHONNOUSERSITE".to_owned(), "1".to_owned());
     for (name, value) in &recipe.build.env {
-        if OURS.contains(&name.as_str()) || result.archs.env.iter().any(|(ours, _)| ours == name) {
-            return Err(Problem::new(
-                "cuwright::recipe::reserved_variable",
-                Exit::Recipe,
-                format!("the recipe sets `{name}`, which cuwright decides"),
-            )
-            .why(format!("`build.env.{name} = \"{value}\"`"))
-            .help(RESERVED)
-            .into());
+        if result.archs.env.iter().any(|(ours, _)| ours == name) {
+            return Err(sets_ours(name, value).into());
         }
         match result.variables.get(name).filter(|_| name == CMAKE_ARGS).cloned() {
             // The last word wins there, and archs are ours to decide.
@@ -268,24 +261,34 @@ fn check_defines(recipe: &Recipe, archs: &ArchVariables) -> Result<(), Problem> 
     };
     let Some(name) = recipe.build.cmake.defines.keys().find(|name| ours(name)) else { return Ok(()) };
     let message = format!("`build.cmake.defines` sets `{name}`, which cuwright decides");
-    Err(Problem::new("cuwright::recipe::reserved_variable", Exit::Recipe, message)
+    Err(Problem::new(RESERVED_CODE, Exit::Recipe, message)
         .help(RESERVED)
         .help("`build.archs-for` says whose arch variables are set"))
 }
 
+const RESERVED_CODE: &str = "cuwright::recipe::reserved_variable";
 const RESERVED: &str = "remove it; name archs in `[targets]`, the toolkit with `--cuda`, jobs with `-j`";
 
-/// A list of names would be ignored for a variable of ours, and nothing is ignored in silence.
-fn check_lists(recipe: &Recipe) -> Result<(), Problem> {
+/// What a recipe sets or names although cuwright decides it, as far as that does not hang on the targets. A list of names
+/// would be ignored for a variable of ours, and nothing is ignored in silence.
+pub fn reserved(recipe: &Recipe) -> Vec<Problem> {
     let build = &recipe.build;
-    for (key, names) in [("pass-env", &build.pass_env), ("clear-env", &build.clear_env), ("jobs-env", &build.jobs_env)]
-    {
-        if let Some(name) = names.iter().find(|name| OURS.contains(&name.as_str())) {
+    let ours = |name: &&String| OURS.contains(&name.as_str());
+    let lists = [("pass-env", &build.pass_env), ("clear-env", &build.clear_env), ("jobs-env", &build.jobs_env)];
+    let named = lists.into_iter().flat_map(|(key, names)| {
+        names.iter().filter(ours).map(move |name| {
             let message = format!("`build.{key}` names `{name}`, which cuwright decides");
-            return Err(Problem::new("cuwright::recipe::reserved_variable", Exit::Recipe, message).help(RESERVED));
-        }
-    }
-    Ok(())
+            Problem::new(RESERVED_CODE, Exit::Recipe, message).help(RESERVED)
+        })
+    });
+    let set = build.env.iter().filter(|(name, _)| ours(name)).map(|(name, value)| sets_ours(name, value));
+    named.chain(set).collect()
+}
+
+fn sets_ours(name: &str, value: &str) -> Problem {
+    Problem::new(RESERVED_CODE, Exit::Recipe, format!("the recipe sets `{name}`, which cuwright decides"))
+        .why(format!("`build.env.{name} = \"{value}\"`"))
+        .help(RESERVED)
 }
 
 impl Environment {

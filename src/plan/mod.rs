@@ -11,7 +11,7 @@ pub mod jobs;
 
 pub use self::archs::{ArchVariables, arch_variables};
 pub use self::commands::{Commands, Outputs, Places, Step, TOOLCHAIN_DEFINES, commands};
-pub use self::environment::{ARCH_VARIABLES, Environment, environment, of_import, of_toolchain};
+pub use self::environment::{ARCH_VARIABLES, Environment, environment, of_import, of_toolchain, reserved};
 pub use self::inherited::{Fate, Inherited, inherited};
 pub use self::jobs::{Jobs, jobs};
 use crate::sys::env_vars as vars;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 
 use super::style::{age, bytes};
 use crate::pipeline::doctor::{Doctor, PythonReport, RecipeReport};
@@ -151,16 +151,22 @@ struct Page(Vec<String>);
 impl Page {
     /// Facts about places; those inside toolchains of our own are many and much alike.
     fn places<'a>(&mut self, label: &str, facts: impl Iterator<Item = (&'a str, String)>, all: bool) {
-        let mut own: Vec<Utf8PathBuf> = Vec::new();
-        for (place, text) in facts {
-            let folder = toolchain::kept_in(Utf8Path::new(place));
-            own.extend(folder.map(Utf8Path::to_owned));
-            if folder.is_none() || all || own.len() <= OWN_SHOWN {
-                self.fact(label, &text);
+        let facts: Vec<_> = facts
+            .map(|(place, text)| (toolchain::kept_in(Utf8Path::new(place)).map(Utf8Path::to_owned), text))
+            .collect();
+        let own = facts.iter().filter(|(folder, _)| folder.is_some()).count();
+        // One that is left is told rather than counted.
+        let shown = if all || own == OWN_SHOWN + 1 { own } else { OWN_SHOWN };
+        let mut seen = 0;
+        for (folder, text) in &facts {
+            seen += usize::from(folder.is_some());
+            match folder {
+                Some(folder) if seen == shown + 1 => {
+                    self.fact(label, &format!("and {} more in {folder}; `-v` lists them", own - shown));
+                }
+                Some(_) if seen > shown => {}
+                _ => self.fact(label, text),
             }
-        }
-        if let Some(folder) = own.first().filter(|_| !all && own.len() > OWN_SHOWN) {
-            self.fact(label, &format!("and {} more in {folder}; `-v` lists them", own.len() - OWN_SHOWN));
         }
     }
 

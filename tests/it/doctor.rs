@@ -122,3 +122,39 @@ fn commands_that_ask_no_table_work_beside_a_broken_one() {
     let said = machine().run(&["plan", "--arch", "9.0", "--gpu", "RTX 99999"]).assert_code(2);
     assert!(said.stderr.contains("unknown_gpu"), "{}", said.stderr);
 }
+
+/// Folders as `toolchain install` leaves them, as far as looking at them goes.
+fn provisioned(sandbox: &Sandbox, count: usize) {
+    for number in 0..count {
+        let digest = format!("{number:032x}");
+        let folder = sandbox.root().join("cache/toolchains-v1").join(&digest);
+        toolkit(&folder.join("cuda"), "13.0");
+        let manifest = serde_json::json!({
+            "digest": digest, "python": "3.11.7", "torch": "2.11.0", "cuda": "13.0.99", "bytes": 1, "created": 1,
+            "packages": [], "root": folder, "base": "/usr/bin/python3", "site": folder.join("site"),
+        });
+        fs_err::write(folder.join("cuwright-environment.json"), manifest.to_string()).unwrap();
+    }
+}
+
+#[test]
+fn of_many_toolchains_of_our_own_the_first_are_told_and_none_is_without_torch() {
+    let sandbox = machine();
+    provisioned(&sandbox, 16);
+    let toolkits = |said: &str| said.matches("came with torch 2.11.0").count();
+    let page = sandbox.run(&["doctor"]).stdout;
+    assert_eq!(toolkits(&page), 2, "{page}");
+    assert!(page.contains("and 14 more in ") && page.contains("toolchains-v1; `-v` lists them"), "{page}");
+    assert!(!page.contains("holds a torch for CUDA 13.x"), "{page}");
+    let all = sandbox.run(&["doctor", "-v"]).stdout;
+    assert_eq!(toolkits(&all), 16, "{all}");
+    assert_eq!(json(&sandbox, &[], 0)["toolkits"].as_array().unwrap().len(), 16);
+    let refusal = sandbox.run(&["plan", "--arch", "9.0", "--cuda", "12.1"]).assert_code(12).stderr;
+    assert!(refusal.contains("and 14 more in ") && refusal.lines().count() < 14, "{refusal}");
+    // A torch that none of them goes with.
+    environment(&sandbox.root().join("env"), "2.4.0+cu124", &["9.0"]);
+    let env = sandbox.root().join("env");
+    let plan = sandbox.var("VIRTUAL_ENV", env.as_str()).run(&["plan", "--arch", "9.0"]).assert_code(0).stdout;
+    assert_eq!(plan.matches("does not go with").count(), 2, "{plan}");
+    assert!(plan.contains("and 14 more in ") && plan.lines().count() < 40, "{plan}");
+}

@@ -69,6 +69,21 @@ fn an_arch_is_found_in_the_file_and_costs_no_download() {
 }
 
 #[test]
+fn what_is_not_the_recipe_s_to_say_comes_with_what_is_asked_wrongly() {
+    let build = "[build]\npass-env = [\"MAX_JOBS\", \"PATH\"]\nenv = { CC = \"x\" }\n";
+    let sandbox = sandbox(&format!("{HEAD}[source]\npath = \".\"\n{build}")).var("MAX_JOBS", "0");
+    let said = sandbox.run(&["plan", "x.toml", "--arch", "8.60", "--cuda", "new", "--torch", "x"]).assert_code(10);
+    let codes: Vec<&str> = said
+        .stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("error[")?.split(']').next()?.rsplit(':').next())
+        .collect();
+    let expected =
+        ["reserved_variable"; 3].into_iter().chain(["malformed_arch", "max_jobs"]).chain(["version_range"; 2]);
+    assert_eq!(codes, expected.collect::<Vec<_>>(), "{}", said.stderr);
+}
+
+#[test]
 fn what_is_no_recipe_is_told_apart() {
     let sandbox = sandbox("");
     let path = |name: &str| sandbox.work().join(name);

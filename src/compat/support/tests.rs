@@ -49,6 +49,7 @@ fn an_arch_that_does_not_exist_is_met_with_its_neighbours() {
         assert_eq!(mends[0], format!("say what is meant: nearest to {wrong} is {near}"));
         assert!(mends[1].contains(&format!("`{ptx}`")) && mends.len() == 2, "{mends:?}");
     }
+    assert_eq!(check("9.9", "13.0")[0].evidence(), ["no toolkit in the table knows 9.9"]);
     // Nothing below it: PTX of a later arch would not start there.
     assert_eq!(check("3.1", "13.0")[0].mends(), ["say what is meant: nearest to 3.1 is 7.5"]);
     assert_eq!(check("8.6;9.9", "13.0")[0].mends()[1], "or build `8.6`");

@@ -51,7 +51,7 @@ fn archs(context: &Context<'_>, loaded: &load::Loaded, request: &Request) -> Opt
 /// Everything that a plan asks, of a torch extension that is not there.
 fn plain(context: &Context<'_>, request: &Request) -> RecipeReport {
     let mut loaded = no_recipe(context);
-    loaded.recipe.name = "a torch extension".to_owned();
+    "a torch extension".clone_into(&mut loaded.recipe.name);
     let request = Request { dry: true, ..request.clone() };
     let named = !request.archs.is_empty() || !request.gpus.is_empty();
     let no_target = |problems: &Problems| !named && problems.iter().all(|problem| problem.code() == NO_TARGET);
@@ -71,6 +71,8 @@ fn plain(context: &Context<'_>, request: &Request) -> RecipeReport {
     match checked {
         Ok(checked) => {
             report.can_build = true;
+            // Nobody asked for all archs, so what is said of them interests nobody.
+            report.warnings.retain(|warning| !open || !checked.selected.warnings.contains(warning));
             report.toolchain = Some(prepare::describe(&checked.chosen.toolchain));
             report.why = checked.chosen.notes;
         }

@@ -14,20 +14,27 @@ pub fn kept_in(place: &Utf8Path) -> Option<&Utf8Path> {
     list::folder_of(place)
 }
 
-/// A line for each place, and one for all further toolchains of cuwright's own.
+/// A line for each place, and one for all further toolchains of cuwright's own, behind the first of them.
 pub(super) fn lines<'a>(all: impl IntoIterator<Item = &'a Considered>) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut own = Vec::new();
+    let mut own: Vec<(&Utf8Path, &Considered)> = Vec::new();
+    let mut behind = 0;
     for one in all {
         let folder = kept_in(Utf8Path::new(&one.place)).filter(|_| !one.taken && one.what == "toolkit");
-        own.extend(folder);
+        own.extend(folder.map(|folder| (folder, one)));
         if folder.is_none() || own.len() <= OWN_SHOWN {
             lines.push(one.to_string());
+            behind = if folder.is_some() { lines.len() } else { behind };
         }
     }
-    if let Some(folder) = own.first().filter(|_| own.len() > OWN_SHOWN) {
-        let more = own.len() - OWN_SHOWN;
-        lines.push(format!("{more} more in {folder} are not used either; `cuwright toolchain list` lists them"));
+    // One that is left is told rather than counted.
+    match own.get(OWN_SHOWN..).unwrap_or_default() {
+        [] => {}
+        [(_, one)] => lines.insert(behind, one.to_string()),
+        [(folder, _), ..] => {
+            let more = own.len() - OWN_SHOWN;
+            lines.insert(behind, format!("and {more} more in {folder}; `cuwright toolchain list` lists them"));
+        }
     }
     lines
 }
@@ -51,8 +58,8 @@ mod tests {
         all.insert(3, of("/usr/local/cuda", false));
         let told = lines(&all);
         assert_eq!(told.len(), 5, "{told:#?}");
-        assert!(told[2].contains("/usr/local/cuda") && told[3].contains("/e/cuda"), "{told:#?}");
-        assert!(told[4].starts_with("2 more in /c/toolchains-v1 are not used"), "{told:#?}");
-        assert_eq!(lines(&all[..2]).len(), 2);
+        assert!(told[2].starts_with("and 2 more in /c/toolchains-v1; "), "{told:#?}");
+        assert!(told[3].contains("/usr/local/cuda") && told[4].contains("/e/cuda"), "{told:#?}");
+        assert_eq!((lines(&all[..2]).len(), lines(&all[..3]).len()), (2, 3));
     }
 }
