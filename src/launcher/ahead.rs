@@ -2,10 +2,11 @@
 //!
 //! A compile call is answered at once as if it had gone well; its compiler runs apart, below a copy of the stand-in that
 //! takes over the connection. A link, and an archiver, waits until all that is ahead of its build has ended. Once one of
-//! them has failed, that link and every later call fail.
+//! them has failed, so does that link, or the next compile call where that comes first. The build has then been told: one
+//! that can do without the extension goes on with the next.
 //!
-//! Invariant: only objects in setuptools' own build folder are promised. Nobody looks at them before they are linked,
-//! while what is compiled elsewhere, such as a test whether a flag is known, is answered when it is done.
+//! Invariant: only objects in setuptools' own build folder are promised, of sources that the build did not write itself.
+//! Nobody looks at them before they are linked, while a test whether a flag is known is answered when it is done.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -82,14 +83,17 @@ impl State {
         }
     }
 
-    /// Lets the links of a build go on, or fail, once nothing of it is ahead any more.
+    /// Lets those calls of a build that wait for it go on, or fail, once nothing of it is ahead any more.
     pub(super) fn caught_up(&mut self, number: usize) {
         if self.is_ahead(number) {
             return;
         }
         let behind = self.active.iter_mut().filter(|(_, active)| active.unit == number && active.hold == Hold::Behind);
         let behind: Vec<Id> = behind.map(|(id, active)| (active.hold = Hold::No, *id).1).collect();
-        let failed = self.units.get(&number).and_then(|unit| unit.failed.clone());
+        if behind.is_empty() {
+            return;
+        }
+        let failed = self.units.get_mut(&number).and_then(|unit| unit.failed.take());
         for id in behind {
             match &failed {
                 Some(source) => self.dismiss(id, source),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
+use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use globset::GlobMatcher;
@@ -15,7 +16,7 @@ use super::schedule::{Id, Need};
 use super::unit::UnitSpec;
 use crate::domain::arch::{ArchSet, effective_archs};
 use crate::report::timeline::{Call, Sample, Timeline};
-use crate::sys::{exec, processes};
+use crate::sys::{clock, exec, processes};
 
 /// A crowd is complete when nothing has come for this many milliseconds…
 const QUIET: u64 = 150;
@@ -45,7 +46,9 @@ pub(super) struct UnitState {
     seen: BTreeMap<bool, (usize, u64)>,
     /// Whether its compilers may run ahead.
     ahead: bool,
-    /// The source that was compiled ahead and failed.
+    /// The wall clock at its beginning.
+    since: SystemTime,
+    /// The source that was compiled ahead and failed, until the build has been told.
     pub(super) failed: Option<String>,
     /// Milliseconds of work that it has not asked for yet, as far as earlier builds tell.
     rest: u64,
@@ -55,7 +58,8 @@ impl UnitState {
     pub(super) fn new(spec: UnitSpec, began: u64) -> Self {
         let UnitSpec { root, source, costs, memory, heavy, ahead } = spec;
         let (timeline, crowd, seen, rest) = (Timeline::default(), None, BTreeMap::new(), costs.total());
-        Self { root, source, costs, memory, heavy, timeline, crowd, began, seen, ahead, failed: None, rest }
+        let (since, failed) = (clock::now(), None);
+        Self { root, source, costs, memory, heavy, timeline, crowd, began, seen, ahead, since, failed, rest }
     }
 
     /// So many calls will come at once.
@@ -70,6 +74,12 @@ impl UnitState {
         };
         self.crowd = self.crowd.take().filter(|crowd| !over(crowd));
         self.crowd.is_some()
+    }
+
+    /// Whether a source was there before the build began. One that the build wrote may be a test whether something
+    /// compiles, and may be gone soon.
+    fn was_there(&self, source: &Utf8Path) -> bool {
+        source.metadata().and_then(|meta| meta.modified()).is_ok_and(|written| written <= self.since)
     }
 
     pub(super) fn sample(&mut self, sample: Sample) {
@@ -112,10 +122,12 @@ impl State {
         let read = call::read(arguments, |file| fs_err::read_to_string(Utf8Path::new(cwd).join(file)).ok());
         let is_ahead = self.is_ahead(number);
         let unit = self.units.get_mut(&number)?;
-        if let Some(source) = unit.failed.clone() {
+        // The one call that is told: what a build that goes on makes next is another matter.
+        if let Some(source) = unit.failed.take_if(|_| !is_ahead) {
             let _ = send(&mut stream, &Answer::Failed { source });
             return None;
         }
+        let failed = unit.failed.is_some();
         let path = Utf8Path::new(cwd).join(&read.subject);
         let source =
             path.strip_prefix(&unit.source).map_or_else(|_| path.file_name().unwrap_or_default(), |p| p.as_str());
@@ -138,14 +150,15 @@ impl State {
             unit.rest = unit.rest.saturating_sub(known.work);
         }
         self.schedule.follows(number, unit.rest);
-        let mut hold = if is_ahead && read.kind == Kind::Link { Hold::Behind } else { Hold::No };
+        let mut hold = if failed || is_ahead && read.kind == Kind::Link { Hold::Behind } else { Hold::No };
         if let Some(crowd) = &mut unit.crowd {
             (crowd.missing, crowd.last) = (crowd.missing.saturating_sub(1), now);
             hold = Hold::Crowd;
         }
         let stand_in = exec::peer(&stream);
         let mut ahead = Ahead::No;
-        if unit.ahead && ahead::may(&read, Utf8Path::new(cwd), &unit.source) && ahead::below_python(stand_in) {
+        let may = unit.ahead && !failed && ahead::may(&read, Utf8Path::new(cwd), &unit.source);
+        if may && unit.was_there(&path) && ahead::below_python(stand_in) {
             ahead = Ahead::Told(need);
             let _ = send(&mut stream, &Answer::Ahead);
         }

@@ -90,7 +90,7 @@ pub(super) enum Hold {
     No,
     /// The rest of its crowd has not come yet.
     Crowd,
-    /// It links what is compiled ahead.
+    /// It links what is compiled ahead, or follows on what has failed there.
     Behind,
 }
 
