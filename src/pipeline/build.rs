@@ -41,7 +41,14 @@ pub fn unit(
     place.check()?;
     let artifacts = Artifacts::open(context, &unit.recipe.name);
     let name = unit.recipe.name.as_str();
-    if let Some(restored) = restore(context, unit, &artifacts, place, no_cache)? {
+    let restore = || {
+        let restored = restore(context, unit, &artifacts, place, no_cache)?;
+        if restored.is_some() && request.timings.is_some() {
+            context.note(name, "no timings are written: no compiler ran (`--no-cache` builds again)");
+        }
+        Ok::<_, Problems>(restored)
+    };
+    if let Some(restored) = restore()? {
         return Ok(restored);
     }
     let _held = artifacts.lock(context, name, &unit.key);
@@ -50,7 +57,7 @@ pub fn unit(
         return Err(watch::interrupted(&folder).into());
     }
     // Another builder may have finished this key while we waited.
-    if let Some(restored) = restore(context, unit, &artifacts, place, no_cache)? {
+    if let Some(restored) = restore()? {
         return Ok(restored);
     }
     // From here on there is something to stop and to clear away.
@@ -221,8 +228,15 @@ fn compile(
         let _ = process::capture(&last.command, LAST);
     }
     let (seen, serial, elapsed) = watcher.seen();
-    let timeline = placed.map(|placed| placed.finish(context, name)).unwrap_or_default();
-    launch::write_timings(context, name, request, &timeline);
+    let timeline = placed.map(|placed| placed.finish(context, name));
+    match &timeline {
+        Some(timeline) => launch::write_timings(context, name, request, timeline),
+        None if request.timings.is_some() => {
+            context.warn(name, "no timings are written: these compilers run without the launcher, which takes them");
+        }
+        None => {}
+    }
+    let timeline = timeline.unwrap_or_default();
     ended.map_err(|stop| match stop {
         Stop::Problem(problem) => *problem,
         Stop::Failed { step, status } => launch::starved(&timeline, &folder.log, context.env)

@@ -73,7 +73,8 @@ struct Place {
 /// The first GPU that every file with code starts on; the reason why there is none.
 fn place(verify: &Verify, found: &[Found], detection: &Detection) -> Result<Place, String> {
     if let Some(problem) = detection.problem() {
-        return Err(problem.message().to_owned());
+        let none = problem.code() == crate::targets::NO_TARGET;
+        return Err(if none { "no GPU is known here".to_owned() } else { problem.message().to_owned() });
     }
     let globs = coverage::globs(verify);
     let files: Vec<&Found> =

@@ -88,9 +88,14 @@ impl Place<'_> {
 
 /// A file that could not be put where it should go.
 pub(super) fn not_written(path: &Utf8Path, error: &std::io::Error) -> Problem {
-    Problem::new("cuwright::build::not_written", Exit::Build, format!("{path} could not be written"))
-        .why(error.to_string())
-        .help("free some space or check the permissions of the folder; `--out DIR` chooses another")
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    let help = match error.kind() {
+        NotADirectory => "a part of this path is a file: name a folder with `--out DIR`",
+        NotFound => "nothing can be made in that place: name another folder with `--out DIR`",
+        _ => "free some space or check the permissions of the folder; `--out DIR` chooses another",
+    };
+    let problem = Problem::new("cuwright::build::not_written", Exit::Build, format!("{path} could not be written"));
+    problem.why(error.to_string()).help(help)
 }
 
 #[cfg(test)]

@@ -240,15 +240,16 @@ mod tests {
 
     #[test]
     fn every_mistake_of_form_is_told_and_the_rest_is_read() {
-        let text = "schema = 1\n[package]\nnam = \"x\"\n[source]\npath = \".\"\nbranch = \"main\"\n[targets]\n\
+        let text = "schema = 1\n[package]\nnames = \"x\"\n[source]\npath = \".\"\nbranch = \"main\"\n[targets]\n\
                     arch = [8.6, \"9.0\", 10.0]\n[build]\nenv = { A = 1, B = 2 }\nbackend = [\"cmake\"]\n\
                     [[build.heavy]]\nfile = 3\nmemory = \"2 GiB\"\n[matrix]\ntorch = \"2.11.0\"\n";
         let Read { recipe, problems, .. } = read(Document { origin: "r.toml", text });
         let mut places: Vec<&str> = problems.iter().map(|p| &text[p.snippet().unwrap().range.clone()]).collect();
         places.sort_unstable();
-        assert_eq!(places, ["\"2.11.0\"", "1", "10.0", "2", "3", "8.6", "[\"cmake\"]", "branch", "nam"]);
+        assert_eq!(places, ["\"2.11.0\"", "1", "10.0", "2", "3", "8.6", "[\"cmake\"]", "branch", "names"]);
         assert!(recipe.is_none(), "there is no `name`");
-        let Read { recipe, problems, .. } = read(Document { origin: "r.toml", text: &text.replace("nam =", "name =") });
+        let Read { recipe, problems, .. } =
+            read(Document { origin: "r.toml", text: &text.replace("names =", "name =") });
         assert_eq!(problems.len(), 8);
         let archs: Vec<String> = recipe.unwrap().targets.arch.into_iter().map(Spanned::into_inner).collect();
         assert_eq!(archs, ["8.6", "9.0", "10.0"]);

@@ -16,7 +16,9 @@ use super::clock::Stopwatch;
 pub fn write_atomic(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Utf8Path::new("/"));
     fs::create_dir_all(folder)?;
-    let mut staged = tempfile::Builder::new().prefix(".cuwright-").tempfile_in(folder)?;
+    // As any new file: the user's mask decides who reads it.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    let mut staged = tempfile::Builder::new().prefix(".cuwright-").permissions(mode).tempfile_in(folder)?;
     staged.write_all(bytes)?;
     staged.as_file().sync_data()?;
     staged.persist(path).map_err(|error| error.error)?;

@@ -194,7 +194,7 @@ fn head(summary: &Summary) -> String {
 fn short(summary: &Summary) -> String {
     let mut lines = vec![head(summary)];
     lines.extend(summary.files.iter().map(|file| format!("found      {}", found(file))));
-    lines.push(format!("wheel      {}", summary.wheel));
+    lines.push(format!("{}    {}", label(summary.kind), summary.wheel));
     lines.join("\n")
 }
 
@@ -217,12 +217,15 @@ fn whole(summary: &Summary) -> String {
     }
     let digest = summary.wheel_sha256.get(..12).unwrap_or_default();
     lines.push(format!("key        {}", summary.key.get(..12).unwrap_or(&summary.key)));
-    let label = match summary.kind {
+    lines.push(format!("{}    {} (sha256 {digest}…)", label(summary.kind), summary.wheel));
+    lines.join("\n")
+}
+
+fn label(kind: Kind) -> &'static str {
+    match kind {
         Kind::Wheel => "wheel  ",
         Kind::Tree => "archive",
-    };
-    lines.push(format!("{label}    {} (sha256 {digest}…)", summary.wheel));
-    lines.join("\n")
+    }
 }
 
 /// One line for each arch set that compilers were asked for.
