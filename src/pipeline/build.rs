@@ -239,8 +239,11 @@ fn compile(
     let timeline = timeline.unwrap_or_default();
     ended.map_err(|stop| match stop {
         Stop::Problem(problem) => *problem,
-        Stop::Failed { step, status } => launch::starved(&timeline, &folder.log, context.env)
-            .unwrap_or_else(|| watch::failed(context, unit, step, jobs, status, &folder.log)),
+        Stop::Failed { step, status } => launch::starved(&timeline, &folder.log, context.env).unwrap_or_else(|| {
+            let problem = watch::failed(context, unit, step, jobs, status, &folder.log);
+            let may_be_ours = ahead && timeline.calls.iter().all(|call| call.link || call.status == 0);
+            if may_be_ours { problem.help(NO_COMPILER_FAILED) } else { problem }
+        }),
     })?;
     if let Some(loss) = serial.loss(elapsed, jobs).filter(|_| !ahead) {
         context.warn(name, made::told(loss, jobs));
@@ -254,6 +257,10 @@ fn compile(
     let ran_again = launch::ran_again(&timeline);
     Ok(Built { made, effective, sources, ran_again, seconds: elapsed.as_secs(), checker })
 }
+
+/// A build fails so where it uses objects before they are made.
+const NO_COMPILER_FAILED: &str = "no compiler failed, but they ran ahead of setup.py; where it uses objects itself, or links \
+                                  with a program that it names by its path, set `compile-ahead = false` in `[build]`";
 
 /// How long the end of a build system may take.
 const LAST: Duration = Duration::from_mins(1);
