@@ -241,8 +241,10 @@ fn compile(
         Stop::Problem(problem) => *problem,
         Stop::Failed { step, status } => launch::starved(&timeline, &folder.log, context.env).unwrap_or_else(|| {
             let problem = watch::failed(context, unit, step, jobs, status, &folder.log);
-            let may_be_ours = ahead && timeline.calls.iter().all(|call| call.link || call.status == 0);
-            if may_be_ours { problem.help(NO_COMPILER_FAILED) } else { problem }
+            // The log tells of a failed compiler, and a signal came from elsewhere.
+            let compiled = timeline.calls.iter().all(|call| call.link || call.status == 0);
+            let may_be_ours = ahead && compiled && status.code().is_some();
+            if may_be_ours { problem.help(USED_TOO_EARLY) } else { problem }
         }),
     })?;
     if let Some(loss) = serial.loss(elapsed, jobs).filter(|_| !ahead) {
@@ -258,9 +260,10 @@ fn compile(
     Ok(Built { made, effective, sources, ran_again, seconds: elapsed.as_secs(), checker })
 }
 
-/// A build fails so where it uses objects before they are made.
-const NO_COMPILER_FAILED: &str = "no compiler failed, but they ran ahead of setup.py; where it uses objects itself, or links \
-                                  with a program that it names by its path, set `compile-ahead = false` in `[build]`";
+/// What else to try where a build has failed without a failed compiler.
+const USED_TOO_EARLY: &str = "or, where objects were missing: compilers ran ahead of setup.py; if it uses objects \
+                              itself, or links with a program that it names by its path, set `compile-ahead = false` \
+                              in `[build]`";
 
 /// How long the end of a build system may take.
 const LAST: Duration = Duration::from_mins(1);

@@ -224,6 +224,13 @@ fn a_build_without_ninja_compiles_side_by_side_or_says_what_it_lost() {
     let said = sandbox.run(&alone).assert_code(0);
     assert!(said.stdout.contains(loss), "{}", said.stdout);
 
+    // A linker that is none of ours cannot wait for what is ahead.
+    let around = format!("import os\nos.environ['CXX'] = '/usr/bin/g++'\n{setup}");
+    sandbox.file("setup.py", &around);
+    let said = sandbox.run(&["build", "--arch", "9.0", "-j", "1"]).assert_code(13);
+    assert!(said.stderr.contains("set `compile-ahead = false` in `[build]`"), "{}", said.stderr);
+    sandbox.file("setup.py", setup);
+
     sandbox.file("two.cu", "__global__ void two() { nonsense(); }\n");
     let said = sandbox.run(&["build", "--arch", "9.0", "-j", "2"]).assert_code(13);
     let error = "two.cu(1): error: identifier \"nonsense\" is undefined";
