@@ -45,6 +45,10 @@
 //! * `plan` on a machine without the toolchain says what would be provisioned and installs nothing; the key is known
 //!   once the toolchain is.
 //! * Recipes gained `build.pass-env`, `build.archs-for` and `verify.requires`; `url` sources are not there yet.
+//! * A setup.py without ninja is not only measured: its compilers run ahead of it (`launcher::ahead`), so that the sources
+//!   of an extension compile side by side.
+//! * The launcher orders calls by their own time and by what their build has still to ask for, as far as it is known:
+//!   the longest file first is the best order only where a build asks for all its files at once.
 
 pub mod build;
 pub mod cli;
