@@ -26,12 +26,14 @@ pub(super) struct Text {
     /// What goes into sections, by unit; where one unit is alone, whether its section is open.
     folds: BTreeMap<String, String>,
     ended: Vec<Ended>,
+    /// Names of the units, in the order in which they were asked for.
+    order: Vec<String>,
 }
 
 impl Text {
     pub(super) fn new(settings: Settings) -> Self {
         let (last_progress, folds) = (BTreeMap::new(), BTreeMap::new());
-        Self { settings, several: false, last_progress, folds, ended: Vec::new() }
+        Self { settings, several: false, last_progress, folds, ended: Vec::new(), order: Vec::new() }
     }
 
     /// What an event says.
@@ -139,6 +141,7 @@ impl Text {
 
     fn units(&mut self, units: &[Planned]) -> String {
         self.several = units.len() > 1;
+        self.order = units.iter().map(|unit| unit.unit.clone()).collect();
         if !self.several || self.settings.quiet {
             return String::new();
         }
@@ -157,7 +160,9 @@ impl Text {
             return String::new();
         }
         let mut rows = vec![["UNIT", "STATUS", "TIME", "ARCHS", "SIZE", "CACHE"].map(str::to_owned).to_vec()];
-        rows.extend(self.ended.iter().map(row));
+        let mut ended: Vec<&Ended> = self.ended.iter().collect();
+        ended.sort_by_key(|ended| self.order.iter().position(|unit| *unit == ended.unit));
+        rows.extend(ended.into_iter().map(row));
         format!("\n{}\n", visible(&table(&rows)))
     }
 }
