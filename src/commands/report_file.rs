@@ -10,9 +10,7 @@ use crate::domain::problem::Problem;
 
 /// Refuses a report that cannot come to be. `made` is a folder that the command itself will make.
 pub(super) fn check(path: &Utf8Path, shown: &Utf8Path, made: Option<&Utf8Path>) -> Result<(), Problem> {
-    let refused = |why: String| {
-        Problem::new("cuwright::usage::unwritable_file", Exit::Usage, format!("{shown} cannot be written")).why(why)
-    };
+    let refused = |why: String| unwritable(shown, why);
     let folder = path.parent().unwrap_or(Utf8Path::new("/"));
     if path.is_dir() {
         return Err(refused("it is a folder".to_owned()).help(format!("name a file in it: {}", shown.join("FILE"))));
@@ -30,9 +28,11 @@ pub(super) fn check(path: &Utf8Path, shown: &Utf8Path, made: Option<&Utf8Path>) 
 
 /// A report that was begun and could not be finished.
 pub(super) fn failed(shown: &Utf8Path, error: &std::io::Error) -> Problem {
-    Problem::new("cuwright::usage::unwritable_file", Exit::Usage, format!("{shown} cannot be written"))
-        .why(error.to_string())
-        .help("name a file in a folder that is yours")
+    unwritable(shown, error.to_string()).help("name a file in a folder that is yours")
+}
+
+fn unwritable(shown: &Utf8Path, why: String) -> Problem {
+    Problem::new("cuwright::usage::unwritable_file", Exit::Usage, format!("{shown} cannot be written")).why(why)
 }
 
 #[cfg(test)]

@@ -47,14 +47,7 @@ impl Placement {
         links.put("cc", &name(tools.cc), tools.cc)?;
         links.put("cxx", &name(tools.cxx), tools.cxx)?;
         links.put("bin", "nvcc", tools.nvcc)?;
-        let env = Env::of("/", [(vars::PATH, path)]);
-        let machine = std::env::consts::ARCH;
-        let long = ["gcc", "g++"].map(|tool| format!("{machine}-linux-gnu-{tool}"));
-        for name in BARE.into_iter().chain(long.iter().map(String::as_str)) {
-            if let Some(real) = env.find_program(name) {
-                links.put("bin", name, &real)?;
-            }
-        }
+        links.put_found(path, &BARE, &["gcc", "g++"])?;
         for name in [NAME, START, APART] {
             symlink(program, folder.join("bin").join(name))?;
         }
@@ -103,16 +96,8 @@ impl Placement {
 
     /// Makes stand-ins for the archivers on `path` too, so that they wait for what was compiled ahead.
     pub fn archivers(&self, program: &Utf8Path, path: &str) -> io::Result<()> {
-        let env = Env::of("/", [(vars::PATH, path)]);
-        let machine = std::env::consts::ARCH;
-        let long = ["ar", "gcc-ar"].map(|tool| format!("{machine}-linux-gnu-{tool}"));
-        let links = Links { folder: &self.root, program };
-        for name in ["ar", "gcc-ar"].into_iter().chain(long.iter().map(String::as_str)) {
-            if let Some(real) = env.find_program(name) {
-                links.put("bin", name, &real)?;
-            }
-        }
-        Ok(())
+        let names = ["ar", "gcc-ar"];
+        Links { folder: &self.root, program }.put_found(path, &names, &names)
     }
 
     /// A program that becomes the command given as its arguments, and dies when cuwright does.
@@ -144,6 +129,18 @@ struct Links<'a> {
 }
 
 impl Links<'_> {
+    /// Stand-ins for those of `names` that are on `path`, and for those of `prefixed` after the machine's triplet.
+    fn put_found(&self, path: &str, names: &[&str], prefixed: &[&str]) -> io::Result<()> {
+        let env = Env::of("/", [(vars::PATH, path)]);
+        let prefixed = prefixed.iter().map(|tool| format!("{}-linux-gnu-{tool}", std::env::consts::ARCH));
+        for name in names.iter().map(|name| (*name).to_owned()).chain(prefixed) {
+            if let Some(real) = env.find_program(&name) {
+                self.put("bin", &name, &real)?;
+            }
+        }
+        Ok(())
+    }
+
     fn put(&self, kind: &str, name: &str, real: &Utf8Path) -> io::Result<()> {
         for (folder, to) in [(self.folder.join(kind), self.program), (self.folder.join("real").join(kind), real)] {
             fs::create_dir_all(&folder)?;

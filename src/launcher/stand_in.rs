@@ -16,7 +16,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 
-use super::call::{self, Kind};
+use super::call::{self, Call, Kind};
 use super::message::{Answer, Ask, receive, send};
 use super::{NAME, ninja, socket};
 use crate::sys::env_vars::{CUWRIGHT_LAUNCHER, CUWRIGHT_SLOT};
@@ -72,9 +72,15 @@ fn become_it(program: &Path, arguments: &[OsString]) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-fn compile(program: &Path, arguments: &[OsString], root: &Path) -> ExitCode {
+/// The arguments as text, and what they ask for.
+fn understood(arguments: &[OsString]) -> (Vec<String>, Call) {
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let call = call::read(&words, |file| fs_err::read_to_string(file).ok());
+    (words, call)
+}
+
+fn compile(program: &Path, arguments: &[OsString], root: &Path) -> ExitCode {
+    let (words, call) = understood(arguments);
     if call.kind == Kind::Pass {
         return become_it(program, arguments);
     }
@@ -96,8 +102,7 @@ fn compile(program: &Path, arguments: &[OsString], root: &Path) -> ExitCode {
 /// Goes on with a call whose caller was told that all went well.
 fn apart(program: &Path, arguments: &[OsString]) -> ExitCode {
     let Ok(stream) = exec::handed_over() else { return ended() };
-    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let subject = call::read(&words, |file| fs_err::read_to_string(file).ok()).subject;
+    let subject = understood(arguments).1.subject;
     let mut coordinator = Coordinator { reader: BufReader::new(stream), apart: true };
     coordinator.say(&Ask::Apart { pid: rustix::process::getpid().as_raw_pid() });
     coordinator.follow(program, arguments, &subject, Path::new(""))

@@ -3,6 +3,7 @@
 //! Order: `--python` (a path, a program name or a version) alone; else the active virtual or conda environment; else
 //! `python3` and its versioned names on `PATH`. An interpreter is asked once and its answer remembered.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -193,15 +194,15 @@ fn packages_seen(program: &Utf8Path, env: &Env) -> Vec<String> {
         [Some(program), canonical.as_deref()].into_iter().flatten().filter_map(|program| program.parent()?.parent());
     let user = env.get(vars::PYTHONUSERBASE).map(Utf8PathBuf::from);
     let user = user.or_else(|| env.get(vars::HOME).map(|home| Utf8Path::new(home).join(".local")));
-    let mut folders: Vec<Utf8PathBuf> =
+    // A set: a program and what it is a link to mostly have the same ones.
+    let mut folders: BTreeSet<Utf8PathBuf> =
         env.get(vars::PYTHONPATH).unwrap_or_default().split(':').map(Utf8PathBuf::from).collect();
-    for root in roots.map(Utf8Path::to_owned).chain(user) {
+    for root in roots.map(Utf8Path::to_owned).chain(user).collect::<BTreeSet<_>>() {
         let versions = root.join("lib").read_dir_utf8().into_iter().flatten().flatten();
         let versions =
             versions.filter(|entry| entry.file_name().starts_with("python3")).map(|entry| entry.path().to_owned());
         folders.extend(versions.flat_map(|folder| [folder.join("site-packages"), folder.join("dist-packages")]));
     }
-    folders.sort();
     folders.iter().filter(|folder| !folder.as_str().is_empty()).filter_map(|folder| facts::stamp(folder)).collect()
 }
 
@@ -337,7 +338,7 @@ mod tests {
             fs::write(folder.join("editable.pth"), "/elsewhere").unwrap();
             seen.push(context(&program, &env).unwrap());
         }
-        let unlike: std::collections::BTreeSet<_> = seen.iter().collect();
+        let unlike: BTreeSet<_> = seen.iter().collect();
         assert_eq!(unlike.len(), seen.len());
     }
 }
