@@ -174,8 +174,8 @@ fn select(
 
 fn judged(names: &[String]) -> Result<Vec<Gpu>, Problems> {
     let mut problems = Vec::new();
-    let found =
-        names.iter().filter_map(|name| targets::gpu(name, Exit::Usage).map_err(|p| problems.push(p)).ok()).collect();
+    let found = names.iter().filter_map(|name| targets::gpus(name, Exit::Usage).map_err(|p| problems.push(p)).ok());
+    let found = found.flatten().collect();
     Problems::check(problems).map(|()| found)
 }
 
@@ -229,8 +229,11 @@ fn explanation(verdicts: &[Verdict]) -> String {
 fn products(text: &str, world: &World<'_>) -> Result<Exit, Problems> {
     let names: Vec<&str> = text.lines().map(str::trim).collect();
     let answers: Vec<Product> = names.iter().map(|name| product(name)).collect();
-    let problems: Vec<Problem> =
-        names.iter().filter(|name| !name.is_empty()).filter_map(|name| targets::gpu(name, Exit::Usage).err()).collect();
+    let problems: Vec<Problem> = names
+        .iter()
+        .filter(|name| !name.is_empty())
+        .filter_map(|name| targets::gpus(name, Exit::Usage).err())
+        .collect();
     if world.json() {
         world.printer.data(&serde_json::to_string_pretty(&answers).unwrap_or_default());
         return Ok(if problems.is_empty() { Exit::Ok } else { Exit::Usage });
@@ -256,6 +259,18 @@ fn product(name: &str) -> Product {
             product.name = Some(gpu.name.to_owned());
             product.capability = Some(gpu.capability.to_string());
         }
+        GpuLookup::Several(gpus) => {
+            if let [gpu] = gpus.as_slice() {
+                product.name = Some(gpu.name.to_owned());
+                product.capability = Some(gpu.capability.to_string());
+                "found".clone_into(&mut product.status);
+            } else {
+                "series".clone_into(&mut product.status);
+                let list = |gpu: Gpu| (gpu.name.to_owned(), vec![gpu.capability.to_string()]);
+                product.candidates = gpus.into_iter().map(list).collect();
+            }
+        }
+        GpuLookup::Retired(_) => "retired".clone_into(&mut product.status),
         GpuLookup::Ambiguous(candidates) => {
             "ambiguous".clone_into(&mut product.status);
             let list = |candidate: compat::Candidate| {

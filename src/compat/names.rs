@@ -113,6 +113,11 @@ impl Words {
         Self(words)
     }
 
+    /// The words, in order.
+    pub(super) fn all(&self) -> &[String] {
+        &self.0
+    }
+
     /// Whether no word is left.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -59,7 +59,9 @@ mod tests {
         let fit = |sccache, cuda: &str| sccache_fit(sccache, cuda.parse().unwrap());
         assert_eq!(fit((0, 16), "13.0.88"), SccacheFit::Fits);
         assert!(matches!(fit((0, 16), "13.3"), SccacheFit::Fails(_)));
-        assert!(matches!(fit((0, 18), "13.4"), SccacheFit::Fails(_)));
+        assert!(matches!(fit((0, 17), "13.4"), SccacheFit::Fails(_)));
+        assert!(matches!(fit((0, 18), "13.4"), SccacheFit::Partly(_)));
+        assert!(matches!(fit((0, 18), "13.2"), SccacheFit::Partly(_)));
         assert!(matches!(fit((0, 19), "13.5"), SccacheFit::Partly(_)));
         assert_eq!((fit((0, 8), "13.0"), fit((0, 16), "12.4")), (SccacheFit::Unknown, SccacheFit::Unknown));
     }

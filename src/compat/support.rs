@@ -4,6 +4,7 @@
 //! warning and works, since tables are always older than hardware.
 
 use super::available::{Available, get};
+use super::retired::retired;
 use super::rules::THOR;
 use super::toolkits::{self, Span, arch_span, toolkit};
 use super::torch::torch;
@@ -58,7 +59,7 @@ impl Compiler<'_> {
 /// Warnings about archs that no table knows.
 pub fn unknown(set: &ArchSet) -> Vec<String> {
     set.iter()
-        .filter(|(arch, _)| arch_span(*arch).is_none())
+        .filter(|(arch, _)| arch_span(*arch).is_none() && retired(arch.capability).is_none())
         .map(|(arch, _)| format!("{arch} is in no table of this cuwright and is used as written"))
         .collect()
 }
@@ -224,7 +225,12 @@ fn too_old(set: &ArchSet, early: &[Arch], compiler: Compiler<'_>, available: Opt
     for (arch, span) in early.iter().zip(&firsts) {
         problem = match span {
             Some(span) => problem.why(format!("{arch} needs CUDA {} or newer", span.first)),
-            None => problem.why(format!("no toolkit in the table knows {arch}")),
+            None => match retired(arch.capability) {
+                Some(old) => {
+                    problem.why(format!("{arch} is {}: CUDA {} was the last release for it", old.generation, old.last))
+                }
+                None => problem.why(format!("no toolkit in the table knows {arch}")),
+            },
         };
     }
     if let Some(need) = firsts.iter().flatten().map(|span| span.first).max() {
@@ -234,7 +240,8 @@ fn too_old(set: &ArchSet, early: &[Arch], compiler: Compiler<'_>, available: Opt
         };
         problem = problem.help(get(available, compiler.version.major, &format!("{need} or newer"), general, fits));
     }
-    for arch in early.iter().filter(|arch| arch_span(**arch).is_none()) {
+    let unknown = |arch: &&Arch| arch_span(**arch).is_none() && retired(arch.capability).is_none();
+    for arch in early.iter().filter(unknown) {
         let near: Vec<Arch> = around(*arch, compiler).into_iter().flatten().collect();
         problem = match near.as_slice() {
             [] => problem,

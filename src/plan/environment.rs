@@ -66,7 +66,7 @@ pub(super) const FLAGS: [&str; 15] = [
 ];
 
 /// Variables by which people name archs to one tool or another; an inherited one is reported.
-pub const ARCH_VARIABLES: [&str; 16] = [
+pub const ARCH_VARIABLES: [&str; 20] = [
     vars::TORCH_CUDA_ARCH_LIST,
     "CUDAARCHS",
     "CUDA_ARCH_BIN",
@@ -83,6 +83,10 @@ pub const ARCH_VARIABLES: [&str; 16] = [
     "NVCC_FLAGS",
     "MXNET_CUDA_ARCH",
     "COMPUTE_CAPABILITY",
+    "CUDA_GENERATION",
+    "TF_CUDA_ARCHS",
+    "EXTRA_NVCC_FLAGS",
+    "EXTRA_NVCCFLAGS",
 ];
 
 /// Variables that cuwright alone decides about.

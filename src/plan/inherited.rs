@@ -56,6 +56,10 @@ impl std::fmt::Display for Inherited {
 
 /// Variables whose text nvcc reads by itself, or that a build hands to it.
 const OF_NVCC: [&str; 4] = [vars::NVCC_PREPEND_FLAGS, vars::NVCC_APPEND_FLAGS, "TORCH_NVCC_FLAGS", "CUDAFLAGS"];
+/// Variables by which some makefiles hand flags to nvcc. A build gets them only where its recipe passes them.
+const OF_MAKEFILES: [&str; 3] = ["EXTRA_NVCC_FLAGS", "EXTRA_NVCCFLAGS", "NVCC_FLAGS"];
+/// A name that people take for TensorFlow's. Neither TensorFlow nor XLA nor JAX reads it: searched for in their sources.
+const NOT_OF_TENSORFLOW: &str = "TF_CUDA_ARCHS";
 /// Further choices that cuwright makes anew.
 const DECIDED: [&str; 2] = [vars::CUDAHOSTCXX, vars::NVCC_CCBIN];
 /// Beginnings of nvcc flags that name archs.
@@ -94,6 +98,11 @@ pub fn inherited(recipe: Option<&Recipe>, env: &Env, inherited: bool, counted: b
             (Fate::Kept, "the recipe passes it; it is part of the key".to_owned())
         } else if FLAGS.contains(&name) {
             (Fate::Kept, "compilers read it; it is part of the key".to_owned())
+        } else if name == NOT_OF_TENSORFLOW {
+            let why = "TensorFlow does not read this name but TF_CUDA_COMPUTE_CAPABILITIES; name archs with `--arch`";
+            (Fate::Cleared, why.to_owned())
+        } else if let Some(flag) = raw_arch_flag(name, value) {
+            (Fate::Cleared, format!("`{flag}` names archs, and archs come from the targets: name them with `--arch`"))
         } else if ARCH_VARIABLES.contains(&name) {
             (Fate::Cleared, "archs come from the targets".to_owned())
         } else if name == vars::MAX_JOBS && counted {
@@ -160,12 +169,21 @@ const ARCH_FLAGS_CODE: &str = "cuwright::preflight::arch_flags";
 
 /// The first word of nvcc's variables that begins like one of `flags`.
 fn first_flag(name: &str, value: &str, flags: &[&str]) -> Option<String> {
-    let words = OF_NVCC.contains(&name).then(|| value.split_whitespace())?;
+    OF_NVCC.contains(&name).then(|| find_flag(value, flags))?
+}
+
+/// The first flag in a makefile's variable that names an arch.
+fn raw_arch_flag(name: &str, value: &str) -> Option<String> {
+    OF_MAKEFILES.contains(&name).then(|| find_flag(value, &ARCH_FLAGS))?
+}
+
+/// The first word of `value` that is one of `flags`, alone or with its value behind `=`.
+fn find_flag(value: &str, flags: &[&str]) -> Option<String> {
     let is = |word: &&str| {
         flags.iter().any(|flag| word.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')))
             || (flags.contains(&"-gencode") && word.starts_with("-gencode"))
     };
-    words.into_iter().find(is).map(str::to_owned)
+    value.split_whitespace().find(is).map(str::to_owned)
 }
 
 /// Whether a build hands this to nvcc as flags that torch reads: with `arch` in it, and no arch named in earnest.
@@ -204,6 +222,9 @@ mod tests {
                 ("NVCC_FLAGS", "-gencode arch=compute_90,code=sm_90"),
                 ("MY_SWITCH", "1"),
                 ("CUDAARCHS", "native"),
+                ("CUDA_GENERATION", "Ampere"),
+                ("TF_CUDA_ARCHS", "8.6"),
+                ("EXTRA_NVCC_FLAGS", "-O3 -gencode arch=compute_80,code=sm_80"),
                 ("CUDA_HOME", "/usr/local/cuda"),
                 ("MAX_JOBS", "64"),
                 ("NVCC_CCBIN", "g++-9"),
@@ -213,7 +234,9 @@ mod tests {
         let fate = |name: &str| all.iter().find(|(known, _)| known == name).map(|(_, fate)| *fate);
         let kept = ["CFLAGS", "NVCC_PREPEND_FLAGS", "MY_SWITCH", "NVCC_FLAGS"];
         assert!(kept.iter().all(|name| fate(name) == Some(Fate::Kept)), "{all:?}");
-        assert!(["LDFLAGS", "CUDAARCHS"].iter().all(|name| fate(name) == Some(Fate::Cleared)), "{all:?}");
+        for name in ["LDFLAGS", "CUDAARCHS", "CUDA_GENERATION", "TF_CUDA_ARCHS", "EXTRA_NVCC_FLAGS"] {
+            assert_eq!(fate(name), Some(Fate::Cleared), "{name}: {all:?}");
+        }
         assert!(
             ["NVCC_APPEND_FLAGS", "MMCV_CUDA_ARGS"].iter().all(|name| fate(name) == Some(Fate::Refused)),
             "{all:?}"

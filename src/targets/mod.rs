@@ -12,7 +12,7 @@ use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 
 pub use explain::{Verdict, explain};
-pub use resolve::{ambiguous_gpu, gpu, unknown_gpu};
+pub use resolve::{ambiguous_gpu, gpus, unknown_gpu};
 
 /// Code of "nothing names a target".
 pub const NO_TARGET: &str = "cuwright::target::none";

@@ -45,8 +45,8 @@ impl Resolver<'_, '_> {
                 Item::Arch(arch, form) => literal.insert(arch, form),
                 Item::Family { name, ptx } => set = set.union(&self.family(origin, name, ptx, here("unknown"))),
                 Item::Gpu(name) => {
-                    let found = gpu(&name, origin.exit).map_err(|problem| problem.at(here("not one GPU")));
-                    set = set.union(&self.gpu(origin, &name, found));
+                    let found = gpus(&name, origin.exit).map_err(|problem| problem.at(here("not one GPU")));
+                    set = set.union(&self.named(origin, &name, found));
                 }
                 Item::Native => set = set.union(&self.native(origin, alone)),
                 Item::All => set = set.union(&self.all(origin, false, here("which archs?"))),
@@ -70,26 +70,26 @@ impl Resolver<'_, '_> {
                 start += part.len() + 1;
                 if !name.is_empty() {
                     let place = origin.snippet(value, from..from + name.len(), "not one GPU");
-                    let found = gpu(name, origin.exit).map_err(|problem| problem.at(place));
-                    set = set.union(&self.gpu(origin, name, found));
+                    let found = gpus(name, origin.exit).map_err(|problem| problem.at(place));
+                    set = set.union(&self.named(origin, name, found));
                 }
             }
         }
         set
     }
 
-    fn gpu(&mut self, origin: &Origin, name: &str, found: Result<compat::Gpu, Problem>) -> ArchSet {
-        match found {
-            Ok(gpu) => {
-                let source = compat::user::source_of(gpu.name);
-                self.why.push(format!("{} is {name} from {}, by {source}", gpu.capability, origin.name));
-                one(gpu.capability)
-            }
-            Err(problem) => {
-                self.problems.push(problem);
-                ArchSet::new()
-            }
+    /// What a name stands for: one product, or several of a series.
+    fn named(&mut self, origin: &Origin, name: &str, found: Result<Vec<compat::Gpu>, Problem>) -> ArchSet {
+        let gpus = found.unwrap_or_else(|problem| {
+            self.problems.push(problem);
+            Vec::new()
+        });
+        for gpu in &gpus {
+            let source = compat::user::source_of(gpu.name);
+            let as_in = if gpus.len() > 1 { format!(" ({})", gpu.name) } else { String::new() };
+            self.why.push(format!("{} is {name}{as_in} from {}, by {source}", gpu.capability, origin.name));
         }
+        gpus.iter().map(|gpu| (Arch::plain(gpu.capability), Form::SASS)).collect()
     }
 
     /// The machine's GPUs, because nothing else names a target.
@@ -165,17 +165,27 @@ impl Resolver<'_, '_> {
     }
 }
 
-fn one(capability: Capability) -> ArchSet {
-    std::iter::once((Arch::plain(capability), Form::SASS)).collect()
-}
-
-/// The product that `name` stands for; a mistake ends with `exit`.
-pub fn gpu(name: &str, exit: Exit) -> Result<compat::Gpu, Problem> {
+/// The products that `name` stands for: one, or one for each capability of a series; a mistake ends with `exit`.
+///
+/// # Errors
+/// A name that is unknown, that products of different capability carry, or that no toolkit compiles for.
+pub fn gpus(name: &str, exit: Exit) -> Result<Vec<compat::Gpu>, Problem> {
     match compat::gpu_by_name(name) {
-        GpuLookup::Found(gpu) => Ok(gpu),
+        GpuLookup::Found(gpu) => Ok(vec![gpu]),
+        GpuLookup::Several(gpus) => Ok(gpus),
         GpuLookup::Ambiguous(candidates) => Err(ambiguous_gpu(name, &candidates, exit)),
+        GpuLookup::Retired(retired) => Err(retired_gpu(name, retired, exit)),
         GpuLookup::Unknown(near) => Err(unknown_gpu(name, &near, exit)),
     }
+}
+
+/// A product that is known and that nothing can be built for.
+fn retired_gpu(name: &str, retired: compat::Retired, exit: Exit) -> Problem {
+    let capability = retired.capability.replace('|', " or ");
+    Problem::new("cuwright::target::retired_gpu", exit, format!("no supported CUDA release compiles for `{name}`"))
+        .why(format!("its compute capability is {capability}, generation {}", retired.generation))
+        .why(format!("CUDA {} was the last release that compiles for it", retired.last))
+        .help("remove it from the list: cuwright supports compute capability 3.0 and newer")
 }
 
 /// A name that products of different capability carry.

@@ -72,7 +72,7 @@ pub fn gpus(values: &[String], mut native: impl FnMut() -> Vec<Gpu>) -> Result<V
     let (mut found, mut problems): (Vec<Gpu>, Vec<Problem>) = (Vec::new(), Vec::new());
     for part in values.iter().flat_map(|value| value.split([',', ';'])).map(str::trim).filter(|part| !part.is_empty()) {
         match gpu(part) {
-            Ok(Some(gpu)) => found.push(gpu),
+            Ok(Some(gpus)) => found.extend(gpus),
             Ok(None) => found.extend(native()),
             Err(problem) => problems.push(problem),
         }
@@ -83,9 +83,9 @@ pub fn gpus(values: &[String], mut native: impl FnMut() -> Vec<Gpu>) -> Result<V
 }
 
 /// One item; `None` for `native`.
-fn gpu(text: &str) -> Result<Option<Gpu>, Problem> {
-    let product =
-        || targets::gpu(text, Exit::Usage).map(|gpu| Gpu { name: gpu.name.to_owned(), capability: gpu.capability });
+fn gpu(text: &str) -> Result<Option<Vec<Gpu>>, Problem> {
+    let own = |gpu: compat::Gpu| Gpu { name: gpu.name.to_owned(), capability: gpu.capability };
+    let product = || targets::gpus(text, Exit::Usage).map(|gpus| gpus.into_iter().map(own).collect::<Vec<_>>());
     let items = match parse_list(&Origin::argument("--runs-on"), text) {
         Ok(items) => items,
         // A product's name may hold blanks, which a list of archs may not; a slip in a number is said as such.
@@ -98,7 +98,7 @@ fn gpu(text: &str) -> Result<Option<Gpu>, Problem> {
     };
     match items.first().map(|spanned| &spanned.item) {
         Some(Item::Arch(arch, _)) if items.len() == 1 => {
-            Ok(Some(Gpu { name: arch.capability.to_string(), capability: arch.capability }))
+            Ok(Some(vec![Gpu { name: arch.capability.to_string(), capability: arch.capability }]))
         }
         Some(Item::Native) if items.len() == 1 => Ok(None),
         _ => product().map(Some),
@@ -285,7 +285,8 @@ mod tests {
             ("12.2", "12.2"),
             ("580", "13.0"),
             ("570.26", "12.8"),
-            ("999", "13.3"),
+            ("460.80", "11.2"),
+            ("999", "13.4"),
         ] {
             assert_eq!(driver(text).unwrap().cuda.to_string(), cuda, "{text}");
         }

@@ -286,7 +286,9 @@ mod tests {
 
     #[test]
     fn a_lost_zero_is_a_question_never_a_guess() {
-        for (text, meant) in [("8", "8.0"), ("10", "10.0"), ("12", "12.0"), ("sm_10", "10.0"), ("9+PTX", "9.0")] {
+        for (text, meant) in
+            [("8", "8.0"), ("10", "10.0"), ("12", "12.0"), ("sm_10", "10.0"), ("9+PTX", "9.0+PTX"), ("9PTX", "9.0+PTX")]
+        {
             let problem = problem(text);
             assert_eq!(problem.code(), LOST_ZERO, "{text}");
             assert_eq!(problem.exit(), Exit::Usage);
@@ -307,6 +309,9 @@ mod tests {
             ("8.", "`8.0`"),
             ("8.6.1", "`8.6`"),
             ("8.6+PTX+PTX", "`8.6+PTX`"),
+            ("8.6PTX", "`8.6+PTX`"),
+            ("9.0-ptx", "`9.0+PTX`"),
+            ("sm_86ptx", "`sm_86+PTX`"),
             ("compute_86-real", "`8.6`"),
             ("compute_86+PTX", "`8.6+PTX`"),
             ("1.2", "`12.0`"),

@@ -84,7 +84,12 @@ fn mixed(word: &str, arch: Arch, suffix: Suffix) -> Fault {
 }
 
 fn fault(word: &str, prefix: Prefix, body: &str, suffix: Suffix) -> Fault {
-    lost_zero(word, body).unwrap_or_else(|| {
+    // `8.6PTX` and `8.6-ptx`: the plus sign was forgotten, and what it asks for must not be lost with it.
+    let (body, suffix) = match body.strip_suffix("ptx").filter(|_| suffix == Suffix::None) {
+        Some(rest) => (rest.trim_end_matches(['+', '-', '_']), Suffix::PlusPtx),
+        None => (body, suffix),
+    };
+    lost_zero(word, body, suffix).unwrap_or_else(|| {
         let digits = body.bytes().take_while(u8::is_ascii_digit).count();
         let (label, help) = if digits >= 4 {
             let help = "write a product by name, such as `rtx-4090`, and an arch as `8.6`".to_owned();
@@ -105,7 +110,7 @@ fn fault(word: &str, prefix: Prefix, body: &str, suffix: Suffix) -> Fault {
 }
 
 /// `8`, `10` and `12` are what number-typed YAML and TOML leave of `8.0`, `10.0` and `12.0`.
-fn lost_zero(word: &str, body: &str) -> Option<Fault> {
+fn lost_zero(word: &str, body: &str, suffix: Suffix) -> Option<Fault> {
     let (digits, variant) = literal::split_variant(body);
     let lost = digits.bytes().all(|b| b.is_ascii_digit())
         && match digits.len() {
@@ -114,12 +119,13 @@ fn lost_zero(word: &str, body: &str) -> Option<Fault> {
             _ => false,
         };
     let meant = literal::dotted(&format!("{digits}.0")).filter(|_| lost)?;
+    let ptx = if suffix == Suffix::PlusPtx { "+PTX" } else { "" };
     Some(Fault {
         code: LOST_ZERO,
         message: format!("`{word}` has lost its minor digit"),
         label: "no minor digit".to_owned(),
         why: Some("YAML and TOML read an unquoted 8.0 as a number and drop the zero".to_owned()),
-        help: format!("did you mean `{meant}{}`? quote it in YAML and TOML", variant.suffix()),
+        help: format!("did you mean `{meant}{}{ptx}`? quote it in YAML and TOML", variant.suffix()),
     })
 }
 
