@@ -1,4 +1,4 @@
-//! Remembered answers of executables, so that a warm run starts none: `<cache root>/facts-v2/<kind>-<digest>.json`.
+//! Remembered answers of executables, so that a warm run starts none: `<cache root>/facts-v3/<kind>-<digest>.json`.
 //!
 //! An answer is keyed by the program's called and canonical path, size and mtime, and by whatever else the asker says
 //! the answer hangs on. A fault of this cache is no error: the program is asked again.
@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::sys::files;
 
 /// Folder under the cache root; the number goes up when the meaning of an answer changes.
-const BUCKET: &str = "facts-v2";
+const BUCKET: &str = "facts-v3";
 
 /// The store of answers.
 #[derive(Debug, Clone)]

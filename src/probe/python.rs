@@ -20,28 +20,13 @@ const VERSIONED: [&str; 7] =
     ["python3.14", "python3.13", "python3.12", "python3.11", "python3.10", "python3.9", "python"];
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Asks an interpreter everything at once. `-c` puts the working folder on `sys.path`, which does not count.
-const QUESTIONS: &str = r#"
-import json, os, sys, sysconfig
-v = sys.version_info
-headers = sysconfig.get_path("include")
-def libc():
-    try:
-        return os.confstr("CS_GNU_LIBC_VERSION")
-    except (AttributeError, ValueError, OSError):
-        return None
-print(json.dumps({
-    "executable": sys.executable,
-    "version": "%d.%d.%d" % v[:3] + ("" if v[3] == "final" else "%s%d" % ({"alpha": "a", "beta": "b"}.get(v[3], "rc"), v[4])),
-    "tag": "cp%d%d%s" % (v[0], v[1], "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""),
-    "platform": sysconfig.get_platform(),
-    "libc": libc(),
-    "site_dirs": [p for p in sys.path[1:] if os.path.isdir(p) and os.path.basename(p) != "lib-dynload"
-                  and p not in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))],
-    "headers": headers if os.path.isfile(os.path.join(headers, "Python.h")) else None,
-    "origin": getattr(sys, "implementation", None) and sys.implementation.name,
-}))
-"#;
+/// Keeps everything out that is not Python's own: `-I` leaves out the working folder, `PYTHONPATH` and the user's
+/// packages, `-S` keeps `sitecustomize` and the code of `.pth` files from running.
+const ISOLATED: [&str; 3] = ["-I", "-S", "-c"];
+
+/// Asks an interpreter everything at once. Only modules of the standard library are imported. The folders of packages
+/// are worked out as `site` would, and `.pth` files are read as text: a line that `site` would execute is left out.
+const QUESTIONS: &str = include_str!("describe.py");
 
 /// Shorter lines of the questions are found in other texts as well.
 const SPEAKING: usize = 8;
@@ -208,8 +193,15 @@ fn packages_seen(program: &Utf8Path, env: &Env) -> Vec<String> {
 
 /// A refusal is an answer too, and remembered; a program that hangs or cannot be started is not.
 fn ask(program: &Utf8Path, env: &Env) -> Result<Answer, Problem> {
-    let spec =
-        CommandSpec::new(program.as_str(), env.current_dir()).args(["-c", QUESTIONS]).env(env.variables().clone());
+    let value = |name: &str| env.get(name).unwrap_or_default();
+    let given = [vars::PYTHONPATH, vars::HOME, vars::PYTHONUSERBASE, vars::PYTHONNOUSERSITE].map(value);
+    // A shim of pyenv chooses by the working folder; a Python itself never sees it.
+    let folder = if is_shim(program) { env.current_dir() } else { Utf8Path::new("/") };
+    let spec = CommandSpec::new(program.as_str(), folder)
+        .args(ISOLATED)
+        .args([QUESTIONS])
+        .args(given)
+        .env(env.variables().clone());
     let said = process::capture(&spec, PATIENCE).map_err(|error| broken(program, &error.to_string()))?;
     if !said.status.success() {
         return Ok(Err(telling(&said.stderr)));

@@ -101,6 +101,8 @@ impl<'a> Git<'a> {
         variables.insert("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned());
         variables.insert("LC_ALL".to_owned(), "C".to_owned());
         let mut base = CommandSpec::new(program.as_str(), work).env(variables);
+        // A repository's or a user's hooks and file monitor are programs, and a checkout has no need of them.
+        base = base.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]);
         base = base.args(["-c", "advice.detachedHead=false", "-c", "core.autocrlf=false", "-c", "core.symlinks=true"]);
         if commit.is_local() {
             // git takes submodules of a local repository from local paths only if told to.

@@ -100,9 +100,16 @@ impl Env {
         self.find_programs(name).into_iter().next()
     }
 
-    /// Every program called `name` on this environment's `PATH`, in its order.
+    /// Every program called `name` on this environment's `PATH`, in its order. Entries that are not absolute (`.`, an
+    /// empty one) are passed over: they name the working folder, and nothing in it runs because of its name.
     pub fn find_programs(&self, name: &str) -> Vec<Utf8PathBuf> {
-        let found = which::which_in_all(name, self.get(super::env_vars::PATH), &self.current_dir);
+        let path = self.get(super::env_vars::PATH).unwrap_or_default();
+        let absolute: Vec<&str> = path.split(':').filter(|entry| entry.starts_with('/')).collect();
+        // To `which`, an empty list is one empty entry: the working folder.
+        if absolute.is_empty() && !name.contains('/') {
+            return Vec::new();
+        }
+        let found = which::which_in_all(name, Some(absolute.join(":")), &self.current_dir);
         found.map(|all| all.filter_map(|path| Utf8PathBuf::from_path_buf(path).ok()).collect()).unwrap_or_default()
     }
 }
@@ -124,5 +131,8 @@ mod tests {
         let env = Env::of("/", [("PATH", "/nonexistent")]);
         assert_eq!(env.find_program("sh"), None);
         assert!(Env::of("/", [("PATH", "/bin")]).find_program("sh").is_some());
+        for relative in [".", "", ":", "bin", "./bin:."] {
+            assert_eq!(Env::of("/bin", [("PATH", relative)]).find_program("sh"), None, "{relative:?}");
+        }
     }
 }

@@ -14,6 +14,7 @@ mod build;
 mod cache;
 mod choose;
 mod cli;
+mod consent;
 mod consumers;
 mod detect;
 mod doctor;
