@@ -8,7 +8,7 @@ use crate::domain::exit::Exit;
 use crate::domain::problem::Problems;
 use crate::pipeline::judge::{self, Question};
 use crate::report::{Event, GpuStatus};
-use crate::sys::files::write_atomic;
+use crate::sys::files::write_output;
 use crate::ui::style::{count, table};
 use crate::verify::abi::Abi;
 use crate::verify::junit;
@@ -33,7 +33,7 @@ pub(super) fn verify(args: &VerifyArgs, world: &World<'_>) -> Result<Exit, Probl
     }
     let outcome = judge::judge(&question, world.env, world.cache_root().ok().as_deref())?;
     if let Some((path, shown)) = &junit {
-        write_atomic(path, junit::render(&outcome).as_bytes()).map_err(|error| report_file::failed(shown, &error))?;
+        write_output(path, junit::render(&outcome).as_bytes()).map_err(|error| report_file::failed(shown, &error))?;
     }
     if world.json() {
         world.printer.data(&serde_json::to_string_pretty(&outcome).unwrap_or_default());

@@ -199,7 +199,7 @@ pub fn write_timings(context: &Context<'_>, name: &str, request: &Request, timel
     let texts =
         [(file.clone(), timings::page(name, timeline)), (file.with_extension("json"), timings::trace(timeline))];
     for (file, text) in texts {
-        if let Err(error) = files::write_atomic(&file, text.as_bytes()) {
+        if let Err(error) = files::write_output(&file, text.as_bytes()) {
             context.warn(name, format!("the timings could not be written: {error}"));
             return;
         }

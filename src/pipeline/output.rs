@@ -2,13 +2,14 @@
 //!
 //! Invariant: no artifact of a run overwrites another one of it. File names of wheels are known once they are built,
 //! and recipes of different packages may make the same one: then the one that is ready later goes to a folder of its
-//! unit's name, and stays there in later runs of several units. What an earlier run left under the name is replaced,
-//! and that is said.
+//! unit's name, and stays there in later runs of several units. What an earlier run left under the name is replaced, with
+//! a warning: the cache has it. A file that cuwright did not write, or that was changed since, is kept under another name.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
 
 use super::Context;
 use crate::domain::exit::Exit;
@@ -77,12 +78,51 @@ impl Place<'_> {
             plain
         };
         // The arch set is not part of an artifact's file name, so another build of the same package has the same one.
-        if to.exists() && digest(&to) != ours {
-            let text = format!("{to} held another build and is replaced; that one can be restored from the cache");
-            context.warn(unit, text);
+        let theirs = digest(&to).filter(|theirs| Some(theirs) != ours.as_ref());
+        if let Some(theirs) = theirs {
+            if Written::read(&to).digests.get(name) == Some(&theirs) {
+                let text = format!("{to} held another build and is replaced; that one can be restored from the cache");
+                context.warn(unit, text);
+            } else {
+                let kept = Utf8PathBuf::from(format!("{to}.kept-{}", &theirs[..8]));
+                fs_err::rename(&to, &kept).map_err(|error| not_written(&to, &error))?;
+                context.warn(unit, format!("{to} was not written by cuwright, or was changed since: it is now {kept}"));
+            }
         }
         files::copy_atomic(artifact, &to).map_err(|error| not_written(&to, &error))?;
+        if let Some(ours) = ours {
+            Written::read(&to).with(name, ours).save(&to);
+        }
         Ok(to)
+    }
+}
+
+/// What cuwright has written into one folder: a hidden file beside the artifacts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Written {
+    /// sha256 by file name.
+    digests: BTreeMap<String, String>,
+}
+
+impl Written {
+    fn file(artifact: &Utf8Path) -> Utf8PathBuf {
+        artifact.with_file_name(".cuwright-written.json")
+    }
+
+    /// Of the folder of `artifact`. A file that is missing or damaged knows nothing, and then nothing is replaced.
+    fn read(artifact: &Utf8Path) -> Self {
+        let text = fs_err::read(Self::file(artifact)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    fn with(mut self, name: &str, digest: String) -> Self {
+        self.digests.insert(name.to_owned(), digest);
+        self
+    }
+
+    /// A record that cannot be kept costs a copy the next time, and is no reason to fail.
+    fn save(&self, artifact: &Utf8Path) {
+        let _ = files::write_atomic(&Self::file(artifact), &serde_json::to_vec(self).unwrap_or_default());
     }
 }
 
@@ -152,5 +192,25 @@ mod tests {
         let (placed, warnings) = put(root, &["2"]);
         assert_eq!(placed, ["x.whl"]);
         assert!(warnings[0].starts_with("[ROOT]/dist/x.whl held another build and is replaced"), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_ours_is_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(root.path()).unwrap();
+        let dist = root.join("dist");
+        fs::create_dir_all(&dist).unwrap();
+        fs::write(dist.join("x.whl"), "somebody's").unwrap();
+        let kept = |text: &str| dist.join(format!("x.whl.kept-{}", &files::sha256(text.as_bytes())[..8]));
+        let (_, warnings) = put(root, &["1"]);
+        assert!(warnings[0].contains("was not written by cuwright"), "{warnings:?}");
+        assert_eq!(fs::read_to_string(kept("somebody's")).unwrap(), "somebody's");
+        // Ours, changed by somebody since.
+        fs::write(dist.join("x.whl"), "patched").unwrap();
+        assert_eq!(put(root, &["1"]).1.len(), 1);
+        assert_eq!(fs::read_to_string(kept("patched")).unwrap(), "patched");
+        // The same contents are the same file, whoever wrote them.
+        fs::remove_file(dist.join(".cuwright-written.json")).unwrap();
+        assert_eq!(put(root, &["1"]).1, Vec::<String>::new());
     }
 }

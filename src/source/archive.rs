@@ -1,7 +1,8 @@
 //! Unpacks an sdist, trusting nothing in it.
 //!
-//! Refused: absolute paths, `..`, links out of the tree, devices, names that are not UTF-8, and archives that unpack to
-//! absurd sizes. Links are made last, so that no file is ever written through one. A single top folder is stripped.
+//! Refused, naming the member: absolute paths, `..`, links out of the tree or below another link, devices and pipes, names
+//! that are not UTF-8 or too long, and archives that unpack to absurd sizes or numbers. Links are made last, so that no
+//! file is ever written through one. Set-user-id and set-group-id bits are dropped. A single top folder is stripped.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -10,17 +11,19 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 
+use crate::sys::unpack::Room;
+
 use super::tree::{stays_within, unreadable, unwritable};
 use crate::domain::{exit::Exit, problem::Problem};
 
-/// Most bytes and most entries that an sdist may unpack to.
-const BYTES: u64 = 8 << 30;
-const ENTRIES: usize = 500_000;
+/// How many links a link may lead through: what Linux allows.
+const HOPS: usize = 40;
 
 /// Unpacks `archive` into the empty folder `to`.
 pub(super) fn unpack(archive: &Utf8Path, to: &Utf8Path) -> Result<(), Problem> {
     let file = fs::File::open(archive).map_err(|error| unreadable(&error))?;
-    let mut sink = Sink { archive, to, links: BTreeMap::new(), left: BYTES, entries: 0 };
+    let packed = file.metadata().map_err(|error| unreadable(&error))?.len();
+    let mut sink = Sink { archive, to, links: BTreeMap::new(), room: Room::of(packed) };
     if archive.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip")) {
         sink.zip(file)?;
     } else {
@@ -34,8 +37,7 @@ struct Sink<'a> {
     archive: &'a Utf8Path,
     to: &'a Utf8Path,
     links: BTreeMap<Utf8PathBuf, String>,
-    left: u64,
-    entries: usize,
+    room: Room,
 }
 
 impl Sink<'_> {
@@ -55,8 +57,15 @@ impl Sink<'_> {
                 tar::EntryType::Symlink => drop(self.links.insert(path, target.unwrap_or_default())),
                 tar::EntryType::Link => {
                     let original = self.judge(&target.unwrap_or_default())?;
-                    fs::copy(self.to.join(original), self.place(&path)?)
-                        .map_err(|error| self.refuse(&error.to_string()))?;
+                    let opened = fs::File::open(self.to.join(&original));
+                    let mut original =
+                        opened.map_err(|error| self.refuse(&format!("the hard link `{path}`: {error}")))?;
+                    let meta = original.metadata().map_err(|error| self.refuse(&error.to_string()))?;
+                    if !meta.is_file() {
+                        return Err(self.refuse(&format!("the hard link `{path}` is to a folder")));
+                    }
+                    // A copy: as many bytes again, which count.
+                    self.file(&path, meta.permissions().mode() & 0o100 != 0, &mut original)?;
                 }
                 tar::EntryType::Directory | tar::EntryType::XGlobalHeader => {}
                 other => return Err(self.refuse(&format!("{path} is a special file ({other:?})"))),
@@ -88,10 +97,7 @@ impl Sink<'_> {
 
     /// A name that stays below the folder, or a refusal.
     fn judge(&mut self, name: &str) -> Result<Utf8PathBuf, Problem> {
-        self.entries += 1;
-        if self.entries > ENTRIES {
-            return Err(self.refuse(&format!("it has more than {ENTRIES} entries")));
-        }
+        self.room.member(name).map_err(|reason| self.refuse(&reason))?;
         let mut path = Utf8PathBuf::new();
         for part in Utf8Path::new(name).components() {
             match part {
@@ -114,11 +120,8 @@ impl Sink<'_> {
 
     fn file(&mut self, path: &Utf8Path, executable: bool, contents: &mut impl Read) -> Result<(), Problem> {
         let mut file = fs::File::create(self.place(path)?).map_err(|error| unwritable(&error))?;
-        let count = copy(&mut contents.take(self.left), &mut file, |reason| self.refuse(reason))?;
-        self.left -= count;
-        if self.left == 0 {
-            return Err(self.refuse(&format!("it unpacks to more than {} GiB", BYTES >> 30)));
-        }
+        let (name, shown) = (self.archive, path);
+        copy(&mut self.room.reader(contents), &mut file, |reason| refuse(name, &format!("{shown}: {reason}")))?;
         let mode = if executable { 0o755 } else { 0o644 };
         file.file().set_permissions(std::fs::Permissions::from_mode(mode)).map_err(|error| unwritable(&error))
     }
@@ -126,7 +129,10 @@ impl Sink<'_> {
     /// Makes the links, once nothing can be written through them any more.
     fn finish(self) -> Result<(), Problem> {
         for (path, target) in &self.links {
-            if !stays_within(path, target) {
+            if let Some(above) = path.ancestors().skip(1).find(|above| self.links.contains_key(*above)) {
+                return Err(self.refuse(&format!("`{path}` lies below the link `{above}`")));
+            }
+            if !stays_within(path, target) || !self.resolves_within(path) {
                 return Err(self.refuse(&format!("the link `{path}` leads out of the tree, to `{target}`")));
             }
             let place = self.place(path)?;
@@ -135,24 +141,58 @@ impl Sink<'_> {
         Ok(())
     }
 
+    /// Whether a link stays in the tree as the system would follow it: `a/../..` is judged by where the link `a` leads, not
+    /// by its name.
+    fn resolves_within(&self, link: &Utf8Path) -> bool {
+        let mut place = Utf8PathBuf::new();
+        let mut todo: Vec<String> = link.components().rev().map(|part| part.to_string()).collect();
+        let mut hops = 0;
+        while let Some(part) = todo.pop() {
+            match part.as_str() {
+                "/" => return false,
+                "." => {}
+                ".." => {
+                    if !place.pop() {
+                        return false;
+                    }
+                }
+                _ => {
+                    place.push(&part);
+                    if let Some(target) = self.links.get(&place) {
+                        hops += 1;
+                        if hops > HOPS {
+                            return false;
+                        }
+                        place.pop();
+                        todo.extend(Utf8Path::new(target).components().rev().map(|part| part.to_string()));
+                    }
+                }
+            }
+        }
+        true
+    }
+
     fn refuse(&self, reason: &str) -> Problem {
-        let name = self.archive.file_name().unwrap_or_default();
-        Problem::new("cuwright::source::bad_archive", Exit::Recipe, format!("the archive {name} cannot be unpacked"))
-            .why(reason)
-            .help("use another release of the project")
+        refuse(self.archive, reason)
     }
 }
 
+fn refuse(archive: &Utf8Path, reason: &str) -> Problem {
+    let name = archive.file_name().unwrap_or_default();
+    Problem::new("cuwright::source::bad_archive", Exit::Recipe, format!("the archive {name} cannot be unpacked"))
+        .why(reason)
+        .help("use another release of the project")
+}
+
 /// Copies and tells a fault of the archive from a fault of the disk.
-fn copy(from: &mut impl Read, to: &mut impl io::Write, refuse: impl Fn(&str) -> Problem) -> Result<u64, Problem> {
-    let (mut total, mut buffer) = (0, vec![0; 1 << 16]);
+fn copy(from: &mut impl Read, to: &mut impl io::Write, refuse: impl Fn(&str) -> Problem) -> Result<(), Problem> {
+    let mut buffer = vec![0; 1 << 16];
     loop {
         let count = from.read(&mut buffer).map_err(|error| refuse(&error.to_string()))?;
         if count == 0 {
-            return Ok(total);
+            return Ok(());
         }
         to.write_all(&buffer[..count]).map_err(|error| unwritable(&error))?;
-        total += count as u64;
     }
 }
 
@@ -230,9 +270,36 @@ pub(super) mod tests {
         ] {
             assert!(unpacked(&[("x/setup.py", T::Regular, "s"), entry]).is_err(), "{entry:?}");
         }
+        // Each of these names alone stays within; followed by the system, they lead out.
+        for attack in [
+            &[("x/a", T::Symlink, "."), ("x/b", T::Symlink, "a/a/a/../../..")][..],
+            &[("x/a", T::Symlink, "."), ("x/a/a/b", T::Symlink, "../../..")],
+            &[("x/d/e/deep", T::Symlink, "../.."), ("x/b", T::Symlink, "d/e/deep/../../..")],
+            &[("x/one", T::Symlink, "two"), ("x/two", T::Symlink, "one")],
+            &[("x/dir/", T::Directory, ""), ("x/dir/f", T::Regular, "s"), ("x/h", T::Link, "x/dir")],
+            &[("x/new\nline", T::Regular, "s")],
+        ] {
+            let all = [&[("x/setup.py", T::Regular, "s")], attack].concat();
+            assert!(unpacked(&all).is_err(), "{attack:?}");
+        }
         // A file "through" a link lands in a folder of its own, and the link is then refused.
         let through = [("x/l", T::Symlink, "y"), ("x/l/f", T::Regular, "s"), ("x/y", T::Regular, "")];
         assert!(unpacked(&through).is_err());
+    }
+
+    #[test]
+    fn a_bomb_is_refused_by_its_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        let bomb = root.join("bomb.tar.gz");
+        let encoder = flate2::write::GzEncoder::new(fs::File::create(&bomb).unwrap(), flate2::Compression::best());
+        let mut builder = tar::Builder::new(encoder);
+        let mut header = tar::Header::new_gnu();
+        header.set_size(300 << 20);
+        builder.append_data(&mut header, "x/zeros", io::repeat(0).take(300 << 20)).unwrap();
+        builder.into_inner().unwrap().finish().unwrap();
+        let why = unpack(&bomb, &root.join("to")).unwrap_err().evidence().join("; ");
+        assert!(why.contains("more than 256 MiB") && why.contains("x/zeros"), "{why}");
     }
 
     #[test]

@@ -18,5 +18,6 @@ pub mod processes;
 pub mod signals;
 #[cfg(test)]
 pub(crate) mod test_server;
+pub mod unpack;
 
 pub use env::Env;

@@ -10,6 +10,7 @@ use fs_err as fs;
 
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
+use crate::sys::unpack::Room;
 
 /// Suffixes of extension files.
 const EXTENSIONS: [&str; 3] = ["so", "pyd", "dylib"];
@@ -43,6 +44,7 @@ pub fn unpack(wheel: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem> {
             .help("build it again; if it was downloaded, download it again")
     };
     let file = fs::File::open(wheel).map_err(|error| broken(error.to_string()))?;
+    let mut limits = Room::of(file.metadata().map_err(|error| broken(error.to_string()))?.len());
     let mut archive = zip::ZipArchive::new(file).map_err(|error| broken(error.to_string()))?;
     let mut extensions = Vec::new();
     for index in 0..archive.len() {
@@ -53,8 +55,12 @@ pub fn unpack(wheel: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem> {
             Place::Elsewhere => continue,
             Place::Outside => return Err(broken(format!("the member `{name}` leads out of the wheel"))),
         };
+        limits.member(&name).map_err(broken)?;
+        if member.is_symlink() {
+            return Err(broken(format!("the member `{name}` is a symbolic link, which a wheel cannot hold")));
+        }
         let path = root.join(&inner);
-        copy(&mut member, &path).map_err(|fault| match fault {
+        copy(&mut limits.reader(&mut member), &path).map_err(|fault| match fault {
             Fault::Read(error) => broken(format!("{name}: {error}")),
             Fault::Write(error) => not_unpacked(wheel, root, &error),
         })?;
@@ -94,6 +100,7 @@ pub fn unpack_tree(archive: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem>
         .help("build it again; if it was downloaded, download it again")
     };
     let file = fs::File::open(archive).map_err(|error| broken(error.to_string()))?;
+    let mut limits = Room::of(file.metadata().map_err(|error| broken(error.to_string()))?.len());
     let mut tar = tar::Archive::new(flate2::read::MultiGzDecoder::new(std::io::BufReader::new(file)));
     let mut files = Vec::new();
     for entry in tar.entries().map_err(|error| broken(error.to_string()))? {
@@ -102,6 +109,7 @@ pub fn unpack_tree(archive: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem>
             continue;
         }
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        limits.member(&name).map_err(broken)?;
         let inside = Utf8Path::new(&name)
             .components()
             .all(|part| matches!(part, Utf8Component::Normal(_) | Utf8Component::CurDir));
@@ -115,7 +123,7 @@ pub fn unpack_tree(archive: &Utf8Path, root: &Utf8Path) -> Result<Site, Problem>
         let mut write = || -> std::io::Result<()> {
             fs::create_dir_all(path.parent().unwrap_or(root))?;
             let mut out = fs::File::create(&path)?;
-            std::io::copy(&mut entry, &mut out)?;
+            std::io::copy(&mut limits.reader(&mut entry), &mut out)?;
             out.file().set_permissions(std::fs::Permissions::from_mode(if executable { 0o755 } else { 0o644 }))
         };
         write().map_err(|error| broken(format!("{name}: {error}")))?;
