@@ -63,7 +63,16 @@ impl Staging {
 
     /// Publishes the artifact and returns it as an entry. If another process published a valid entry under this
     /// key first, that one stays and is returned. `inputs` and `meta` may hold no fractions.
-    pub fn commit(mut self, inputs: Value, meta: Value, now: SystemTime) -> Result<Entry> {
+    pub fn commit(self, inputs: Value, meta: Value, now: SystemTime) -> Result<Entry> {
+        self.publish(inputs, meta, now, false)
+    }
+
+    /// The same, but a valid entry under this key makes way: the caller found that it does not hold any more.
+    pub fn replace(self, inputs: Value, meta: Value, now: SystemTime) -> Result<Entry> {
+        self.publish(inputs, meta, now, true)
+    }
+
+    fn publish(mut self, inputs: Value, meta: Value, now: SystemTime, replace: bool) -> Result<Entry> {
         let manifest = self.seal(&inputs, meta, now)?;
         let layout = self.store.layout();
         let shard = layout.shard(&self.key);
@@ -78,7 +87,7 @@ impl Staging {
                     return Ok(Entry::new(target, manifest, inputs));
                 }
                 Err(error) if is_taken(&error) => {
-                    if let Some(entry) = self.existing(&target, now)? {
+                    if let Some(entry) = self.existing(&target, now, replace)? {
                         return Ok(entry);
                     }
                 }
@@ -92,16 +101,17 @@ impl Staging {
         Err(Error::Contended { path: target })
     }
 
-    /// The valid entry that is already there, or `None` once an invalid one was moved out of the way.
-    fn existing(&self, target: &Path, now: SystemTime) -> Result<Option<Entry>> {
+    /// The valid entry that is already there, or `None` once one that is invalid or to be replaced was moved out of the
+    /// way.
+    fn existing(&self, target: &Path, now: SystemTime, replace: bool) -> Result<Option<Entry>> {
         let seen = crate::disk::Identity::of(target).context("look at", target)?;
         match read_and_verify(target, &self.key)? {
-            Found::Entry(entry) => {
+            Found::Entry(entry) if !replace => {
                 self.store.touch(&self.key, now);
                 Ok(Some(*entry))
             }
             Found::Newer(format) => Err(Error::NewerFormat { path: target.to_owned(), format, known: FORMAT }),
-            Found::Nothing | Found::Damaged(_) => {
+            Found::Entry(_) | Found::Nothing | Found::Damaged(_) => {
                 if let Some(seen) = seen {
                     self.store.move_aside(&self.key, &seen)?;
                 }

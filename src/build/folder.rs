@@ -6,6 +6,8 @@
 //!     work/    what lies between sources and results: CMake's binary folder, Bazel's output root
 //!     stage/   what CMake installs, what Bazel made
 //!     dist/    the artifact
+//!     home/    empty; what the build takes for the user's home
+//!     reads/   what its processes looked at
 //! logs-v1/<name>-<key, 12 digits>.log
 //! ```
 //!
@@ -37,6 +39,8 @@ pub struct BuildFolder {
     pub stage: Utf8PathBuf,
     /// Where the artifact appears.
     pub dist: Utf8PathBuf,
+    /// The build's home.
+    pub home: Utf8PathBuf,
     /// Log of the build system's output.
     pub log: Utf8PathBuf,
 }
@@ -47,8 +51,8 @@ impl BuildFolder {
         let root = cache_root.join(BUCKET).join(key);
         let short = key.get(..12).unwrap_or(key);
         let log = cache_root.join("logs-v1").join(format!("{name}-{short}.log"));
-        let [source, work, stage, dist] = ["src", "work", "stage", "dist"].map(|name| root.join(name));
-        Self { root, source, work, stage, dist, log }
+        let [source, work, stage, dist, home] = ["src", "work", "stage", "dist", "home"].map(|name| root.join(name));
+        Self { root, source, work, stage, dist, home, log }
     }
 
     /// Makes an empty folder, after removing a leftover and the processes that still work in it.
@@ -56,7 +60,7 @@ impl BuildFolder {
     pub fn create(&self) -> io::Result<usize> {
         let stopped = if self.root.exists() { processes::kill_working_in(&self.root) } else { 0 };
         files::remove_tree(&self.root)?;
-        for folder in [&self.work, &self.stage, &self.dist] {
+        for folder in [&self.work, &self.stage, &self.dist, &self.home] {
             fs::create_dir_all(folder)?;
         }
         if let Some(folder) = self.log.parent() {
@@ -73,7 +77,7 @@ impl BuildFolder {
 
     /// As the plan wants it.
     pub fn places(&self) -> Places<'_> {
-        Places { source: &self.source, work: &self.work, stage: &self.stage, dist: &self.dist }
+        Places { source: &self.source, work: &self.work, stage: &self.stage, dist: &self.dist, home: &self.home }
     }
 }
 

@@ -10,5 +10,6 @@ pub mod log;
 pub mod ninja;
 pub mod pack;
 pub mod patch;
+pub mod record;
 pub mod run;
 pub mod setup_py;

@@ -138,7 +138,7 @@ fn list(store: &Store, world: &World<'_>) -> Result<(), Problem> {
         let entries: Vec<_> = listing
             .entries
             .iter()
-            .map(|entry| json!({ "key": entry.key().as_str(), "bytes": entry.bytes, "inputs": entry.inputs }))
+            .map(|entry| json!({ "key": entry.key().as_str(), "bytes": entry.bytes, "inputs": entry.inputs, "local": local(entry) }))
             .collect();
         let damaged: Vec<&str> = listing.damaged.iter().map(|damaged| damaged.key.as_str()).collect();
         world.printer.data(&json!({ "entries": entries, "damaged": damaged }).to_string());
@@ -150,8 +150,9 @@ fn list(store: &Store, world: &World<'_>) -> Result<(), Problem> {
     }
     let text =
         |entry: &cache::Record, name: &str| entry.inputs.get(name).and_then(|v| v.as_str()).unwrap_or("?").to_owned();
-    let mut rows =
-        vec![["KEY", "PACKAGE", "ARCHS", "CUDA", "TORCH", "PYTHON", "SIZE", "USED"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["KEY", "PACKAGE", "ARCHS", "CUDA", "TORCH", "PYTHON", "VALID", "SIZE", "USED"].map(str::to_owned).to_vec(),
+    ];
     for entry in &listing.entries {
         let used = clock::now().duration_since(entry.last_used).unwrap_or_default();
         rows.push(vec![
@@ -161,6 +162,7 @@ fn list(store: &Store, world: &World<'_>) -> Result<(), Problem> {
             text(entry, "nvcc"),
             text(entry, "torch"),
             text(entry, "python"),
+            if local(entry).is_empty() { "anywhere" } else { "one machine" }.to_owned(),
             bytes(entry.bytes),
             age(used),
         ]);
@@ -169,6 +171,12 @@ fn list(store: &Store, world: &World<'_>) -> Result<(), Problem> {
     let lines = std::iter::once(table(&rows)).chain(listing.damaged.iter().map(damaged));
     world.printer.data(&lines.collect::<Vec<_>>().join("\n"));
     Ok(())
+}
+
+/// Why an entry is valid on one machine only.
+fn local(entry: &cache::Record) -> Vec<&str> {
+    let reasons = entry.manifest.meta.get("local").and_then(|reasons| reasons.as_array());
+    reasons.into_iter().flatten().filter_map(|reason| reason.as_str()).collect()
 }
 
 fn stat(store: &Store, world: &World<'_>) -> Result<(), Problem> {
@@ -209,17 +217,24 @@ fn why(choice: &Choice, store: &Store, world: &World<'_>) -> Result<Exit, Proble
         let same =
             |record: &cache::Record| record.inputs.get("package").and_then(|v| v.as_str()) == Some(package.as_str());
         let near = store.why(&inputs, same).map_err(|error| failed(&error))?;
-        let hit = near.iter().any(|near| near.changes.is_empty());
+        let found = Artifacts::open(&context, &package).get(&context, &prepared);
+        let hit = found.is_ok();
+        let (local, stale) = match found {
+            Ok(cached) => (cached.summary.local, None),
+            Err(why) => (Vec::new(), why),
+        };
         if world.json() {
             let near: Vec<_> =
                 near.iter().map(|near| json!({ "key": near.record.key().as_str(), "changes": near.changes })).collect();
             world.printer.data(
-                &json!({ "unit": package, "key": prepared.key.as_str(), "hit": hit, "inputs": inputs, "near": near })
+                &json!({ "unit": package, "key": prepared.key.as_str(), "hit": hit, "stale": stale, "local": local, "inputs": inputs, "near": near })
                     .to_string(),
             );
             continue;
         }
         let mut lines = vec![format!("{package} {}: {}", prepared.key.short(), if hit { "hit" } else { "miss" })];
+        lines.extend(stale.map(|why| format!("  {} does not hold any more: {why}", prepared.key.short())));
+        lines.extend(local.iter().map(|why| format!("  valid on this machine only: {why}")));
         for near in near.iter().filter(|near| !near.changes.is_empty()).take(5) {
             let changes: Vec<String> = near.changes.iter().map(change).collect();
             lines.push(format!("  {} differs in {}", near.record.key().short(), changes.join(", ")));

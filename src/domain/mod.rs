@@ -7,6 +7,7 @@ pub mod command;
 pub mod exit;
 pub mod index;
 pub mod problem;
+pub mod reads;
 pub mod release;
 pub mod requirement;
 pub mod symbol;

@@ -11,9 +11,14 @@
 //! | torch's full version, its CUDA, its C++ ABI | extensions link against torch's C++ symbols |
 //! | Python tag and platform | names and ABI of extension modules, machine type |
 //! | host compiler family and version, C library | C++ ABI and symbol versions |
+//! | place and contents of nvcc, the host compilers and Python | wrappers and dispatchers tell a version of others |
+//! | the records of all packages that the build can import | one may be replaced under its version |
 //! | variables that reach the compilers, and the recipe's | flags change code |
 //!
-//! Not in the key: absolute paths, times, user and host names, core count, memory, GPUs and driver of this machine,
+//! What else a build reads, and from where, is known once it has run: an entry holds it beside the artifact
+//! (`domain::reads`), and it is checked at look-up.
+//!
+//! Not in the key: other absolute paths, times, user and host names, core count, memory, GPUs and driver of this machine,
 //! locale, proxies, where the toolchain came from. `plan` keeps such variables apart from those in the key.
 
 use std::collections::BTreeMap;
@@ -26,7 +31,27 @@ use crate::domain::toolchain::{HostFamily, Toolchain};
 use crate::recipe::{Build, Patch, Recipe, ToolchainNeeds, Verify};
 
 /// Raised whenever equal inputs may give another artifact than before.
-pub const KEY_VERSION: u32 = 2;
+pub const KEY_VERSION: u32 = 3;
+
+/// A program of the toolchain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Tool {
+    /// Where it is; one of a provisioned environment, from the environment's root.
+    pub path: String,
+    /// sha256 of its file.
+    pub sha256: String,
+}
+
+/// What the toolchain is, beyond the versions that it says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Identity {
+    /// Its programs, by what they are for.
+    pub tools: BTreeMap<String, Tool>,
+    /// One digest over the records of all packages that a build can import.
+    pub packages: String,
+}
 
 /// Everything an artifact depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -70,6 +95,9 @@ pub struct KeyInputs {
     pub host_compiler: String,
     /// Variables that decide about the output.
     pub variables: BTreeMap<String, String>,
+    /// What the toolchain is, beyond the versions that it says.
+    #[serde(flatten)]
+    pub identity: Identity,
 }
 
 /// Collects the inputs of a unit.
@@ -79,6 +107,7 @@ pub fn inputs(
     archs: &ArchSet,
     source: &str,
     variables: &BTreeMap<String, String>,
+    identity: Identity,
 ) -> KeyInputs {
     let ToolchainNeeds { build_requires, .. } = &recipe.toolchain;
     let family = match toolchain.host.family {
@@ -105,6 +134,7 @@ pub fn inputs(
         libc: toolchain.python.libc.clone(),
         host_compiler: format!("{family} {}", toolchain.host.version),
         variables: variables.clone(),
+        identity,
     }
 }
 

@@ -10,9 +10,14 @@ fn key(change: impl FnOnce(&mut Recipe, &mut Toolchain)) -> String {
     of(&recipe, &toolchain, "8.6;9.0+PTX", "tree")
 }
 
+fn identity() -> Identity {
+    let tool = Tool { path: "/usr/bin/g++".into(), sha256: "ab".into() };
+    Identity { tools: BTreeMap::from([("cxx".to_owned(), tool)]), packages: "cd".into() }
+}
+
 fn of(recipe: &Recipe, toolchain: &Toolchain, archs: &str, tree: &str) -> String {
     let variables = BTreeMap::from([("CFLAGS".to_owned(), "-O2".to_owned())]);
-    let inputs = inputs(recipe, toolchain, &archs.parse().unwrap(), tree, &variables);
+    let inputs = inputs(recipe, toolchain, &archs.parse().unwrap(), tree, &variables, identity());
     cache::digest(&cache::canonical_json(&inputs.to_json()).unwrap()).to_string()
 }
 
@@ -64,6 +69,23 @@ fn places_and_origins_do_not_change_the_key() {
 }
 
 #[test]
+fn what_a_toolchain_is_changes_the_key_where_its_versions_stay() {
+    let (recipe, toolchain) = (recipe::sample(), toolchain::sample());
+    let of = |identity| inputs(&recipe, &toolchain, &"9.0".parse().unwrap(), "t", &BTreeMap::new(), identity).to_json();
+    let base = of(identity());
+    let changes: [fn(&mut Identity); 3] = [
+        |it| it.packages = "ce".into(),
+        |it| it.tools.get_mut("cxx").unwrap().path = "/opt/g++".into(),
+        |it| it.tools.get_mut("cxx").unwrap().sha256 = "ac".into(),
+    ];
+    for change in changes {
+        let mut other = identity();
+        change(&mut other);
+        assert_ne!(of(other), base);
+    }
+}
+
+#[test]
 fn every_spelling_of_an_arch_set_has_one_key() {
     let spelled = |archs| of(&recipe::sample(), &toolchain::sample(), archs, "tree");
     let base = spelled("8.6;9.0+PTX");
@@ -75,5 +97,5 @@ fn every_spelling_of_an_arch_set_has_one_key() {
 #[test]
 fn the_form_of_the_key_is_pinned() {
     // If this changes, raise KEY_VERSION: artifacts of older versions would otherwise be taken for these.
-    assert_eq!((KEY_VERSION, key(|_, _| {}).get(..16).unwrap()), (2, "33743ee0cccb6d39"));
+    assert_eq!((KEY_VERSION, key(|_, _| {}).get(..16).unwrap()), (3, "b8493baacd931021"));
 }

@@ -1,6 +1,7 @@
 //! The artifact cache as the pipeline sees it: a fault of the cache is a warning and a plain build.
 //!
-//! An entry holds the wheel; its metadata is the [`Summary`] of the build that made it.
+//! An entry holds the wheel and what its build read; its metadata is the [`Summary`] of that build. One entry a key: what
+//! was built again because something outside has changed takes the place of the older one.
 
 use std::time::Duration;
 
@@ -9,10 +10,17 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 
 use super::Context;
+use super::prepare::Prepared;
+use crate::build::record::{self, Memo, Recorded};
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, chain};
+use crate::domain::reads::{Local, Reads};
 use crate::report::{Stage, Summary};
-use crate::sys::{clock, signals};
+use crate::sys::env_vars::PATH;
+use crate::sys::{clock, machine, signals};
+
+/// What a build read, beside the artifact.
+const READS: &str = "reads.json";
 
 /// A verified wheel in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,29 +56,31 @@ impl Artifacts {
         }
     }
 
-    /// Looks a key up.
-    pub fn get(&self, context: &Context<'_>, unit: &str, key: &Key) -> Option<Cached> {
-        let store = self.store.as_ref()?;
+    /// Looks a unit's key up, and checks what the build read against this machine.
+    ///
+    /// # Errors
+    /// What has changed since the build, where that is why the entry is not used.
+    pub fn get(&self, context: &Context<'_>, unit: &Prepared) -> Result<Cached, Option<String>> {
+        let (name, key) = (unit.recipe.name.as_str(), &unit.key);
+        let store = self.store.as_ref().ok_or(None)?;
         match store.get(key, clock::now()) {
             Ok(Lookup::Hit(entry)) => {
-                let summary: Summary = serde_json::from_value(entry.manifest().meta.clone()).ok()?;
-                let wheel = entry.files().map(|(_, path)| path).next()?;
-                Some(Cached { wheel: Utf8PathBuf::from_path_buf(wheel).ok()?, summary })
+                let summary: Summary = serde_json::from_value(entry.manifest().meta.clone()).map_err(|_| None)?;
+                current(context, unit, &entry).map_err(Some)?;
+                let wheel = entry.files().find(|(file, _)| file.name != READS).map(|(_, path)| path);
+                let wheel = wheel.and_then(|wheel| Utf8PathBuf::from_path_buf(wheel).ok()).ok_or(None)?;
+                return Ok(Cached { wheel, summary });
             }
-            Ok(Lookup::Miss) => None,
+            Ok(Lookup::Miss) => {}
             Ok(Lookup::Evicted { reason, .. }) => {
-                context.warn(unit, format!("the cached artifact {} was damaged and is rebuilt: {reason}", key.short()));
-                None
+                context.warn(name, format!("the cached artifact {} was damaged and is rebuilt: {reason}", key.short()));
             }
             Ok(_) => {
-                context.warn(unit, format!("the artifact {} was written by a newer cuwright; left alone", key.short()));
-                None
+                context.warn(name, format!("the artifact {} was written by a newer cuwright; left alone", key.short()));
             }
-            Err(error) => {
-                context.warn(unit, format!("the artifact cache could not be read: {}", chain(&error)));
-                None
-            }
+            Err(error) => context.warn(name, format!("the artifact cache could not be read: {}", chain(&error))),
         }
+        Err(None)
     }
 
     /// Takes the locks for building `key`, waiting for another builder of the same key.
@@ -118,17 +128,27 @@ impl Artifacts {
         }
     }
 
-    /// Stores a verified wheel. Nothing half-written can ever be read.
-    pub fn put(&self, context: &Context<'_>, key: &Key, wheel: &Utf8Path, inputs: Value, summary: &Summary) {
+    /// Stores a verified wheel with what its build read. Nothing half-written can ever be read.
+    pub fn put(&self, context: &Context<'_>, unit: &Prepared, wheel: &Utf8Path, recorded: Recorded, summary: &Summary) {
         let Some(store) = &self.store else { return };
         let name = wheel.file_name().unwrap_or("artifact.whl");
-        let stored = store.stage(key).and_then(|staging| {
+        if let Some(path) = recorded.unsteady {
+            let text = format!("the artifact was not cached: {path} changed while the build read it");
+            return context.warn(&summary.unit, text);
+        }
+        let local = (!recorded.unknown.is_empty()).then(|| Local { machine: machine::id(), reasons: recorded.unknown });
+        let reads = Reads { local, ..recorded.reads };
+        let text = serde_json::to_vec(&reads).unwrap_or_default();
+        let stored = store.stage(&unit.key).and_then(|staging| {
             staging.add_file(wheel.as_std_path(), name)?;
+            let path = staging.path().join(READS);
+            fs_err::write(&path, &text).map_err(|source| cache::Error::Io { action: "write", path, source })?;
             let meta = serde_json::to_value(summary).unwrap_or_default();
-            staging.commit(inputs, meta, clock::now())
+            staging.replace(unit.inputs.to_json(), meta, clock::now())
         });
-        if let Err(error) = stored {
-            context.warn(&summary.unit, format!("the artifact was not cached: {}", chain(&error)));
+        match stored {
+            Ok(_) => record::remember(&reads, memo(context, &unit.key, &cache::digest(&text))),
+            Err(error) => context.warn(&summary.unit, format!("the artifact was not cached: {}", chain(&error))),
         }
     }
 
@@ -153,12 +173,27 @@ impl Artifacts {
     }
 }
 
+fn memo<'a>(context: &Context<'a>, key: &'a Key, reads: &'a Key) -> Memo<'a> {
+    Memo { cache_root: context.cache_root, key: key.as_str(), reads: reads.as_str() }
+}
+
+/// Whether what the build of an entry read is still so.
+fn current(context: &Context<'_>, unit: &Prepared, entry: &cache::Entry) -> Result<(), String> {
+    let untold = || "its entry does not say what the build read".to_owned();
+    let (record, path) = entry.files().find(|(file, _)| file.name == READS).ok_or_else(untold)?;
+    let text = fs_err::read(path).map_err(|_| untold())?;
+    let reads: Reads = serde_json::from_slice(&text).map_err(|_| untold())?;
+    let path = unit.environment.variables.get(PATH).map_or("", String::as_str);
+    record::check(&reads, &machine::id(), path, memo(context, &unit.key, &record.sha256))
+}
+
 /// A changed input as `nvcc 12.4.131 → 12.8.93`.
 pub fn change(change: &cache::Change) -> String {
     let show = |value: &Option<Value>| match value {
         None => "none".to_owned(),
         Some(Value::String(text)) if text.len() == 64 => format!("{}…", &text[..12]),
         Some(Value::String(text)) => text.clone(),
+        Some(Value::Object(fields)) => format!("{{{} fields}}", fields.len()),
         Some(other) => other.to_string(),
     };
     format!("{} {} → {}", change.path.trim_start_matches(['/', '.']), show(&change.before), show(&change.after))

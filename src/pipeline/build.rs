@@ -13,13 +13,17 @@ use super::prepare::Prepared;
 use super::watch::{self, Stop, Watcher};
 use super::{Context, Request, verify};
 use crate::build::folder::{self, BuildFolder};
+use crate::build::record::{Recorded, Recorder};
 use crate::domain::arch::ArchSet;
 use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::plan;
+use crate::provision;
+use crate::recipe::Backend;
 use crate::report::{EffectiveSources, Stage, Summary};
+use crate::sys::env_vars::PATH;
 use crate::sys::signals::{self, Deferred};
-use crate::sys::{clock, files, process};
+use crate::sys::{clock, exec, files, process};
 use crate::verify::import::Checker;
 
 /// How long a rejected wheel or what a killed build left is kept for a look.
@@ -41,8 +45,9 @@ pub fn unit(
     place.check()?;
     let artifacts = Artifacts::open(context, &unit.recipe.name);
     let name = unit.recipe.name.as_str();
-    let restore = || {
-        let restored = restore(context, unit, &artifacts, place, no_cache)?;
+    let mut stale = None;
+    let mut restore = || {
+        let restored = restore(context, unit, &artifacts, place, no_cache, &mut stale)?;
         if restored.is_some() && request.timings.is_some() {
             context.note(name, "no timings are written: no compiler ran (`--no-cache` builds again)");
         }
@@ -65,7 +70,8 @@ pub fn unit(
     if no_cache {
         context.stage(name, Stage::Cache, format!("not looked at, as asked; building {}", unit.key.short()));
     } else {
-        let why = artifacts.why(name, &unit.inputs.to_json()).map(|why| format!(", {why}")).unwrap_or_default();
+        let why = stale.or_else(|| artifacts.why(name, &unit.inputs.to_json()));
+        let why = why.map(|why| format!(", {why}")).unwrap_or_default();
         context.stage(name, Stage::Cache, format!("miss {}{why}", unit.key.short()));
     }
     sweep(context, &artifacts);
@@ -105,9 +111,14 @@ pub fn unit(
         torch: unit.toolchain.torch.version.clone(),
         python: unit.toolchain.python.tag.clone(),
         build_seconds: built.seconds,
+        local: built.recorded.unknown.clone(),
     };
     if !no_cache {
-        artifacts.put(context, &unit.key, artifact, unit.inputs.to_json(), &summary);
+        if !summary.local.is_empty() {
+            let why = summary.local.join("; ");
+            context.stage(name, Stage::Cache, format!("kept for this machine only: {why}"));
+        }
+        artifacts.put(context, unit, artifact, built.recorded, &summary);
     }
     // What was built and verified is worth naming even where it cannot be put where it should go.
     let kept = |problem: Problem| problem.why(format!("the verified artifact is {artifact}"));
@@ -125,9 +136,18 @@ fn restore(
     artifacts: &Artifacts,
     place: Place<'_>,
     no_cache: bool,
+    stale: &mut Option<String>,
 ) -> Result<Option<Summary>, Problem> {
-    let found = if no_cache { None } else { artifacts.get(context, &unit.recipe.name, &unit.key) };
-    let Some(Cached { wheel, summary }) = found else { return Ok(None) };
+    if no_cache {
+        return Ok(None);
+    }
+    let Cached { wheel, summary } = match artifacts.get(context, unit) {
+        Ok(found) => found,
+        Err(why) => {
+            *stale = why;
+            return Ok(None);
+        }
+    };
     match place.put(context, &summary.unit, &wheel) {
         // Somebody removed it between the look and the copy.
         Err(_) if !wheel.exists() => Ok(None),
@@ -170,6 +190,7 @@ struct Built {
     ran_again: Vec<String>,
     seconds: u64,
     checker: Option<Checker>,
+    recorded: Recorded,
 }
 
 fn start_checker(context: &Context<'_>, unit: &Prepared, within: &Utf8Path) -> Result<Checker, Problem> {
@@ -214,12 +235,17 @@ fn compile(
                     (`compile-ahead = false` in `[build]` turns this off)";
         context.note(name, text);
     }
+    let recorder = follow(context, unit, folder);
     let status = || placed.as_ref().map(Placed::status);
     let mut watcher = Watcher::new(context, unit, folder, &status);
     // Importing torch takes seconds. At a low priority it fits into what the compilers leave.
     let checker = imports(unit).then(|| start_checker(context, unit, &folder.root).ok()).flatten();
     let ended = commands.steps.iter().try_for_each(|step| {
         let command = placed.as_ref().map_or_else(|| step.command.clone(), |placed| placed.wrap(&step.command));
+        let command = match &recorder {
+            Ok(recorder) => recorder.follow(command),
+            Err(_) => command,
+        };
         watcher.run(step.name, &command)
     });
     seat.leave();
@@ -257,7 +283,31 @@ fn compile(
     }
     let made = made::collect(unit, folder, &commands)?;
     let ran_again = launch::ran_again(&timeline);
-    Ok(Built { made, effective, sources, ran_again, seconds: elapsed.as_secs(), checker })
+    let recorded = if request.no_cache { Recorded::default() } else { recorded(context, unit, recorder) };
+    Ok(Built { made, effective, sources, ran_again, seconds: elapsed.as_secs(), checker, recorded })
+}
+
+/// What writes down what the build reads, or why that cannot be.
+fn follow(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Result<Recorder, String> {
+    if unit.recipe.build.backend == Backend::Bazel {
+        return Err("Bazel starts compilers in a server of its own".to_owned());
+    }
+    let known: Vec<_> = std::iter::once(provision::folder(context.cache_root)).chain(exec::own_path()).collect();
+    let path = unit.environment.variables.get(PATH).map_or("", String::as_str);
+    Recorder::start(context.cache_root, &folder.root, &known, &unit.toolchain.host, path)
+        .map_err(|why| format!("what the build reads cannot be followed ({why})"))
+}
+
+fn recorded(context: &Context<'_>, unit: &Prepared, recorder: Result<Recorder, String>) -> Recorded {
+    let recorder = match recorder {
+        Ok(recorder) => recorder,
+        Err(why) => return Recorded { unknown: vec![why], ..Recorded::default() },
+    };
+    let variables = &unit.environment.variables;
+    let path = variables.get(PATH).map_or("", String::as_str);
+    let own_folder = variables.get("TMPDIR").map(String::as_str);
+    let temporary: Vec<&str> = ["/tmp", "/var/tmp"].into_iter().chain(own_folder).collect();
+    recorder.collect(context.cache_root, path, &temporary)
 }
 
 /// What else to try where a build has failed without a failed compiler.

@@ -29,6 +29,7 @@ pub struct Composed {
 /// A stand-in where no recipe is named.
 pub fn no_recipe(context: &Context<'_>) -> Loaded {
     Loaded {
+        file: None,
         recipe: Recipe::without_source("env"),
         origin: String::new(),
         text: String::new(),

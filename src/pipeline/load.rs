@@ -31,6 +31,8 @@ pub struct Loaded {
     pub origin: String,
     /// Its text.
     pub text: String,
+    /// The file it was read from, where it is one.
+    pub file: Option<Utf8PathBuf>,
     /// Folder that relative paths are relative to.
     pub folder: Utf8PathBuf,
     /// Whether it was written by us for a bare source tree.
@@ -62,7 +64,7 @@ pub fn load(name: Option<&str>, env: &Env) -> Result<Loaded, Problems> {
         let recipe = resolve::read(document, missing)?;
         let origin = format!("built-in recipe {}", found.name);
         let folder = env.current_dir().to_owned();
-        return Ok(Loaded { recipe, origin, text: found.text.to_owned(), folder, inferred: false });
+        return Ok(Loaded { recipe, origin, text: found.text.to_owned(), file: None, folder, inferred: false });
     }
     let path = env.absolute(Utf8Path::new(name));
     if path.is_dir() {
@@ -94,7 +96,7 @@ fn from_file(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
     let beside = path.parent().unwrap_or(Utf8Path::new("/")).to_owned();
     let text_of = |name: &str| plain_text(&beside.join(name), LARGEST_PATCH);
     let recipe = resolve::read(document, text_of)?;
-    Ok(Loaded { recipe, origin: shown.to_owned(), text, folder: beside, inferred: false })
+    Ok(Loaded { recipe, origin: shown.to_owned(), text, file: Some(path.to_owned()), folder: beside, inferred: false })
 }
 
 fn in_folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
@@ -132,7 +134,7 @@ fn in_folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
     let document = Document { origin: "inferred recipe", text: &text };
     let recipe = resolve::read(document, |_| Err(String::new()))?;
     let origin = format!("inferred from {}", path.join(file));
-    Ok(Loaded { recipe, origin, text, folder: path.to_owned(), inferred: true })
+    Ok(Loaded { recipe, origin, text, file: None, folder: path.to_owned(), inferred: true })
 }
 
 fn read(path: &Utf8Path) -> Result<String, Problem> {

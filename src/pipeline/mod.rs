@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod env;
 pub mod explain;
 mod gpu_check;
+mod identity;
 pub mod judge;
 pub mod launch;
 pub mod load;

@@ -77,8 +77,10 @@ pub struct Ready {
     pub key: String,
     /// Whether the cache holds it.
     pub hit: bool,
-    /// Why not, where an artifact of the package is near.
+    /// Why not: what has changed since it was built, or how the nearest artifact of the package differs.
     pub why: Option<String>,
+    /// Why the artifact in the cache is valid on this machine only; empty where it is not in the cache.
+    pub local: Vec<String>,
 }
 
 /// Codes of what a build would bring by itself.
@@ -116,7 +118,12 @@ pub fn document(context: &Context<'_>, unit: &Unit) -> Result<PlanDocument, Prob
     let shown = |variable: &str| prepared.environment.shown.iter().any(|name| name == variable);
     let artifacts = Artifacts::open(context, &name);
     let inputs = prepared.inputs.to_json();
-    let hit = artifacts.get(context, &name, &prepared.key).is_some();
+    let found = artifacts.get(context, &prepared);
+    let hit = found.is_ok();
+    let (local, stale) = match found {
+        Ok(cached) => (cached.summary.local, None),
+        Err(why) => (Vec::new(), why),
+    };
     document.archs = prepared.archs.to_string();
     document.archs_why.clone_from(&prepared.archs_why);
     document.toolchain = Some(prepare::describe(&prepared.toolchain));
@@ -132,7 +139,8 @@ pub fn document(context: &Context<'_>, unit: &Unit) -> Result<PlanDocument, Prob
         outputs: commands.outputs.to_string(),
         key: prepared.key.to_string(),
         hit,
-        why: if hit { None } else { artifacts.why(&name, &inputs) },
+        why: if hit { None } else { stale.or_else(|| artifacts.why(&name, &inputs)) },
+        local,
     });
     Ok(document)
 }

@@ -8,7 +8,7 @@ use pep440_rs::VersionSpecifiers;
 
 use super::aim::{self, Early, Versions};
 use super::load::Loaded;
-use super::{Context, Request, detect, site, source, toolchain};
+use super::{Context, Request, detect, identity, site, source, toolchain};
 use crate::build::{bazel, patch};
 use crate::compat::support::{self, Compiler};
 use crate::domain::arch::ArchSet;
@@ -17,10 +17,11 @@ use crate::domain::exit::Exit;
 use crate::domain::problem::{Problem, Problems};
 use crate::domain::requirement::Requirement;
 use crate::domain::toolchain::{Considered, Toolchain};
-use crate::key::{self, KeyInputs};
+use crate::key::{self, Identity, KeyInputs};
 use crate::plan::jobs::{Machine, Width};
 use crate::plan::{self, Environment, Fate, Jobs};
 use crate::preflight::{self, Site};
+use crate::probe::facts;
 use crate::recipe::{Backend, Recipe};
 use crate::report::Stage;
 use crate::source::Tree;
@@ -82,7 +83,12 @@ pub fn prepare(context: &Context<'_>, loaded: Loaded, request: &Request) -> Resu
     let Checked { selected, chosen, environment, jobs } = checked(context, &loaded, request, early)?;
     let toolchain = chosen.toolchain;
     let source = source::obtain(context, &name, known, &toolchain.python, &loaded.recipe.build, request)?;
-    let inputs = key::inputs(&loaded.recipe, &toolchain, &selected.set, &source.digest, &environment.keyed);
+    let facts = facts::Facts::new(Some(context.cache_root));
+    let identity = Identity {
+        tools: identity::tools(&toolchain, &facts, context.cache_root),
+        packages: identity::packages(&toolchain, &facts),
+    };
+    let inputs = key::inputs(&loaded.recipe, &toolchain, &selected.set, &source.digest, &environment.keyed, identity);
     let json = cache::canonical_json(&inputs.to_json()).map_err(|error| bug(&error.to_string()))?;
     Ok(Prepared {
         key: cache::digest(&json),
@@ -191,7 +197,8 @@ fn checked(context: &Context<'_>, loaded: &Loaded, request: &Request, early: Ear
     for (variable, value) in &environment.cleared {
         context.warn(name, format!("{variable}={value} of the environment does not reach the build"));
     }
-    for one in inherited.iter().filter(|one| one.fate != Fate::Cleared) {
+    let told = |one: &&plan::Inherited| environment.cleared.iter().any(|(name, _)| *name == one.name);
+    for one in inherited.iter().filter(|one| one.fate != Fate::Cleared || !told(one)) {
         context.note(name, one.to_string());
     }
     Ok(Checked { selected, chosen, environment, jobs })

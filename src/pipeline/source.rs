@@ -37,7 +37,8 @@ pub fn known(loaded: &Loaded) -> Result<Known, Problem> {
     match &loaded.recipe.source {
         Source::Path(folder) => {
             let folder: Utf8PathBuf = loaded.folder.join(folder).components().collect();
-            buildable(path::tree(&folder)?, folder.as_str(), &loaded.recipe.build).map(Known::Tree)
+            buildable(path::tree(&folder, loaded.file.as_deref())?, folder.as_str(), &loaded.recipe.build)
+                .map(Known::Tree)
         }
         Source::Pypi { name, version, sha256 } => {
             Ok(Known::Sdist(Sdist { name: name.clone(), version: version.clone(), sha256: sha256.clone() }))

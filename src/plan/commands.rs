@@ -22,6 +22,8 @@ pub struct Places<'a> {
     pub stage: &'a Utf8Path,
     /// Where a wheel appears.
     pub dist: &'a Utf8Path,
+    /// An empty folder that the build takes for the user's home.
+    pub home: &'a Utf8Path,
 }
 
 /// One command with the name that people know it by.
@@ -89,7 +91,9 @@ pub fn commands(
         places.source.join(&recipe.build.folder)
     };
     let step = |name, program: &str, args: Vec<String>| {
-        let command = CommandSpec::new(program, folder.clone()).args(args).env(environment.variables.clone());
+        let mut command = CommandSpec::new(program, folder.clone()).args(args).env(environment.variables.clone());
+        // Files that a user keeps at home would steer the build without being in the recipe.
+        command.env.entry("HOME".to_owned()).or_insert_with(|| places.home.to_string());
         Step { name, command }
     };
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();

@@ -14,20 +14,8 @@ use crate::recipe::{Backend, Recipe};
 use crate::sys::{Env, env_vars as vars};
 
 /// Variables that tools need to run at all and that do not change what they produce.
-const NEUTRAL: [&str; 25] = [
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
+const NEUTRAL: [&str; 15] = [
     "TMPDIR",
-    "TERM",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "NO_PROXY",
@@ -38,17 +26,44 @@ const NEUTRAL: [&str; 25] = [
     "all_proxy",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
-    "LD_LIBRARY_PATH",
-    "PYTHONPATH",
+    "CCACHE_DIR",
+    "SCCACHE_DIR",
+    "RUSTUP_HOME",
+    "CARGO_HOME",
 ];
 
-/// Beginnings of further such names: locale, and how numeric libraries use this processor. Without the latter, a numpy
-/// or `OpenCV` on a processor that its `OpenBLAS` does not know may crash at import.
-const NEUTRAL_PREFIXES: [&str; 4] = ["LC_", "OPENBLAS_", "OMP_", "MKL_"];
+/// Folders at home that hold tools and stores, not settings: where they are, as the build's own home is empty.
+const KEPT_AT_HOME: [(&str, &str); 4] = [
+    ("RUSTUP_HOME", ".rustup"),
+    ("CARGO_HOME", ".cargo"),
+    ("CCACHE_DIR", ".cache/ccache"),
+    ("SCCACHE_DIR", ".cache/sccache"),
+];
+
+/// What every build gets, whoever starts it from wherever.
+const FIXED: [(&str, &str); 6] = [
+    (vars::LC_ALL, "C.UTF-8"),
+    (vars::TERM, "dumb"),
+    ("TZ", "UTC0"),
+    ("USER", "cuwright"),
+    ("LOGNAME", "cuwright"),
+    ("SHELL", "/bin/sh"),
+];
+
+/// What Bazel gets of the caller instead: it and bazelisk keep all they have at home, and what it starts gets an
+/// environment of Bazel's own making.
+const OF_BAZEL: [&str; 7] = ["HOME", "USER", "LOGNAME", "SHELL", "TERM", "XDG_CACHE_HOME", "LANG"];
+
+/// Beginnings of variables by which numeric libraries are told how to use this processor. Without them, a numpy or
+/// `OpenCV` on a processor that its `OpenBLAS` does not know may crash at import. Part of the key.
+const OF_PROCESSOR: [&str; 3] = ["OPENBLAS_", "OMP_", "MKL_"];
+/// End of those that only say how wide to run.
+const THREADS: &str = "_NUM_THREADS";
 
 /// Variables that compilers and linkers read: taken over, shown, and part of the key.
-pub(super) const FLAGS: [&str; 15] = [
+pub(super) const FLAGS: [&str; 16] = [
     "LIBRARY_PATH",
+    vars::LD_LIBRARY_PATH,
     "CFLAGS",
     "CXXFLAGS",
     "CPPFLAGS",
@@ -172,17 +187,23 @@ pub fn environment(
     let cleared = |name: &str| recipe.build.clear_env.iter().any(|clear| clear == name);
     // A provisioned environment is complete; the caller's own Python folders would only shadow it.
     let complete = toolchain.environment.is_some();
-    for name in NEUTRAL.into_iter().filter(|name| !cleared(name) && (!complete || !name.starts_with("PYTHON"))) {
+    let of_bazel = OF_BAZEL.into_iter().filter(|_| recipe.build.backend == Backend::Bazel);
+    for (name, value) in KEPT_AT_HOME {
+        if let Some(home) = env.get("HOME").filter(|_| !cleared(name)) {
+            result.variables.insert(name.to_owned(), format!("{home}/{value}"));
+        }
+    }
+    result.variables.extend(FIXED.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    for name in NEUTRAL.into_iter().chain(of_bazel).filter(|name| !cleared(name)) {
         if let Some(value) = env.get(name) {
             result.variables.insert(name.to_owned(), value.to_owned());
         }
     }
     let passed = recipe.build.pass_env.iter().map(String::as_str);
-    let prefixed = |name: &str| NEUTRAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    for (name, value) in env.variables().iter().filter(|(name, _)| prefixed(name) && !cleared(name)) {
-        result.variables.insert(name.clone(), value.clone());
-    }
-    for name in FLAGS.into_iter().chain(passed).filter(|name| !cleared(name) && !OURS.contains(name)) {
+    let python_path = Some(vars::PYTHONPATH).filter(|_| !complete);
+    let of_processor = env.variables().keys().map(String::as_str).filter(|name| is_of_processor(name));
+    let names = FLAGS.into_iter().chain(python_path).chain(of_processor).chain(passed);
+    for name in names.filter(|name| !cleared(name) && !OURS.contains(name)) {
         if let Some(value) = env.get(name) {
             result.set(name, value, true);
         }
@@ -233,6 +254,11 @@ pub fn environment(
         }
     }
     Ok(result)
+}
+
+/// Whether a variable tells a numeric library how to use the processor, beyond how many threads to start.
+pub(super) fn is_of_processor(name: &str) -> bool {
+    OF_PROCESSOR.iter().any(|prefix| name.starts_with(prefix)) && !name.ends_with(THREADS)
 }
 
 /// Arguments for `CMake` that Python build systems hand on.

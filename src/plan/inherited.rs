@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::environment::{ARCH_VARIABLES, FLAGS, OURS};
+use super::environment::{ARCH_VARIABLES, FLAGS, OURS, is_of_processor};
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
 use crate::domain::toolchain::Toolchain;
@@ -62,6 +62,8 @@ const OF_MAKEFILES: [&str; 3] = ["EXTRA_NVCC_FLAGS", "EXTRA_NVCCFLAGS", "NVCC_FL
 const NOT_OF_TENSORFLOW: &str = "TF_CUDA_ARCHS";
 /// Further choices that cuwright makes anew.
 const DECIDED: [&str; 2] = [vars::CUDAHOSTCXX, vars::NVCC_CCBIN];
+/// Beginnings of variables that would steer a build from outside of its recipe.
+const STEERING: [&str; 7] = ["PYTHON", "PIP_", "DISTUTILS_", "SETUPTOOLS_", "OPENBLAS_", "OMP_", "MKL_"];
 /// Beginnings of nvcc flags that name archs.
 const ARCH_FLAGS: [&str; 6] = ["-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--gpu-code"];
 /// Beginnings of those that name the host compiler.
@@ -78,6 +80,7 @@ pub fn inherited(recipe: Option<&Recipe>, env: &Env, inherited: bool, counted: b
     let set = |name: &str| recipe.is_some_and(|recipe| recipe.build.env.contains_key(name));
     let mut names: Vec<&str> = FLAGS.into_iter().chain(ARCH_VARIABLES).chain(OURS).chain(DECIDED).collect();
     names.extend(recipe.iter().flat_map(|recipe| recipe.build.pass_env.iter().map(String::as_str)));
+    names.extend(env.variables().keys().map(String::as_str).filter(|name| steers(name)));
     names.retain(|name| *name != vars::PATH);
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(*name));
@@ -103,6 +106,15 @@ pub fn inherited(recipe: Option<&Recipe>, env: &Env, inherited: bool, counted: b
             (Fate::Cleared, why.to_owned())
         } else if let Some(flag) = raw_arch_flag(name, value) {
             (Fate::Cleared, format!("`{flag}` names archs, and archs come from the targets: name them with `--arch`"))
+        } else if is_of_processor(name) {
+            (Fate::Kept, "numeric libraries read it; it is part of the key".to_owned())
+        } else if name == vars::PYTHONPATH {
+            (
+                Fate::Kept,
+                "an environment of yours may need it; it is part of the key, where it reaches the build".to_owned(),
+            )
+        } else if steers(name) {
+            (Fate::Cleared, "the recipe does not name it in `pass-env`".to_owned())
         } else if ARCH_VARIABLES.contains(&name) {
             (Fate::Cleared, "archs come from the targets".to_owned())
         } else if name == vars::MAX_JOBS && counted {
@@ -162,6 +174,11 @@ pub fn judge(recipe: &Recipe, toolchain: &Toolchain, all: &[Inherited]) -> (Vec<
         format!("{}={} names another host compiler than {host}; unset it, or say `--cc`", one.name, one.value)
     });
     (problems, warnings.collect())
+}
+
+/// Whether a variable would steer a build from outside of its recipe.
+fn steers(name: &str) -> bool {
+    STEERING.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Code of a variable that would change the archs.

@@ -1,8 +1,9 @@
 //! Remembered answers of executables, so that a warm run starts none: `<cache root>/facts-v3/<kind>-<digest>.json`.
 //!
-//! An answer is keyed by the program's called and canonical path, size and mtime, and by whatever else the asker says
+//! An answer is keyed by the program's called and canonical path, size, times and inode, and by whatever else the asker says
 //! the answer hangs on. A fault of this cache is no error: the program is asked again.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::time::UNIX_EPOCH;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -55,7 +56,9 @@ pub fn stamp(path: &Utf8Path) -> Option<String> {
     let canonical = path.canonicalize_utf8().ok()?;
     let metadata = fs::metadata(&canonical).ok()?;
     let mtime = metadata.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Some(format!("{path}\0{canonical}\0{}\0{}", metadata.len(), mtime.as_nanos()))
+    // The time of modification can be set back; the other one cannot.
+    let state = format!("{}.{}\0{}", metadata.ctime(), metadata.ctime_nsec(), metadata.ino());
+    Some(format!("{path}\0{canonical}\0{}\0{}\0{state}", metadata.len(), mtime.as_nanos()))
 }
 
 #[cfg(test)]

@@ -33,6 +33,11 @@ use crate::sys::{Env, lock::Lock};
 
 use environment::Environment;
 
+/// The folder of all environments below the cache root.
+pub fn folder(cache_root: &Utf8Path) -> camino::Utf8PathBuf {
+    cache_root.join(environment::BUCKET)
+}
+
 /// How complete the result is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

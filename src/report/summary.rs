@@ -52,6 +52,10 @@ pub struct Summary {
     pub python: String,
     /// Seconds that the build system ran, when it did.
     pub build_seconds: u64,
+    /// Why the artifact is kept for this machine only: what cannot be known of its build. Empty where it is valid
+    /// wherever the files that it was built from are the same.
+    #[serde(default)]
+    pub local: Vec<String>,
 }
 
 /// A kind of artifact.

@@ -78,6 +78,14 @@ impl Tree {
         Ok(Self { root: root.to_owned(), digest: digest(&files), files })
     }
 
+    /// The same tree without one file.
+    #[must_use]
+    pub fn without(mut self, path: &Utf8Path) -> Self {
+        self.files.retain(|entry| entry.path != path);
+        self.digest = digest(&self.files);
+        self
+    }
+
     /// Copies exactly the hashed entries into `to`, writable, with fresh times. A file that changed since it was hashed
     /// is a problem: the copy would not be what the digest says.
     pub fn copy_to(&self, to: &Utf8Path) -> Result<(), Problem> {

@@ -122,6 +122,14 @@ pub const CUDA_VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 pub const CUDA_DEVICE_ORDER: &str = "CUDA_DEVICE_ORDER";
 /// Folders that the loader searches for libraries before its own.
 pub const LD_LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+/// Libraries that the loader takes into every program first.
+pub const LD_PRELOAD: &str = "LD_PRELOAD";
+/// Folder in which a build's processes write down what they read.
+pub const CUWRIGHT_READS: &str = "CUWRIGHT_READS";
+/// Folders, one a line, of which nothing is written down there.
+pub const CUWRIGHT_READS_SKIP: &str = "CUWRIGHT_READS_SKIP";
+/// Language and character set of a program, above all others.
+pub const LC_ALL: &str = "LC_ALL";
 /// Set by GitLab CI.
 pub const GITLAB_CI: &str = "GITLAB_CI";
 /// Set by GitHub Actions.

@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 
-use super::Env;
+use super::{Env, files};
 
 /// Cores that this process may use; at least 1.
 pub fn cores() -> u32 {
@@ -77,6 +77,19 @@ fn limit_of(folder: &Utf8Path, [limit, used, cache]: [&str; 3]) -> Option<GroupM
     let cache = statistics.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse::<u64>().ok());
     let used = number(used).unwrap_or(0).saturating_sub(cache.unwrap_or(0));
     Some(GroupMemory { limit, left: limit.saturating_sub(used), folder: folder.to_owned() })
+}
+
+/// What tells this machine from others: its number or else its name, and the model and features of its processor. Eight
+/// bytes in hex.
+pub fn id() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let number =
+        [read("/etc/machine-id"), read("/proc/sys/kernel/hostname")].into_iter().find(|id| !id.trim().is_empty());
+    let information = read("/proc/cpuinfo");
+    let of_processor = |line: &&str| line.starts_with("model name") || line.starts_with("flags");
+    let processor: Vec<&str> = information.lines().filter(of_processor).take(2).collect();
+    let digest = files::sha256(format!("{}\n{}", number.unwrap_or_default(), processor.join("\n")).as_bytes());
+    digest.get(..16).unwrap_or(&digest).to_owned()
 }
 
 /// A limit that this process runs under; `None` where there is none.

@@ -55,6 +55,9 @@ pub fn text(plan: &PlanDocument) -> String {
     if let Some(why) = &ready.why {
         fact("", why);
     }
+    for why in &ready.local {
+        fact("", &format!("valid on this machine only: {why}"));
+    }
     exact("leaves", &ready.outputs);
     lines.push(if ready.command.contains('\n') { "  commands" } else { "  command" }.to_owned());
     lines.push(ready.command.clone());

@@ -15,8 +15,13 @@ fn planned(lines: &str, env: &Env) -> Commands {
     let (recipe, toolchain) = (recipe(lines), toolchain::sample());
     let environment = environment(&recipe, &toolchain, &"8.6;9.0+PTX".parse().unwrap(), 4, env, false).unwrap();
     let path = Utf8Path::new;
-    let places =
-        Places { source: path("/b/src"), work: path("/b/work"), stage: path("/b/stage"), dist: path("/b/dist") };
+    let places = Places {
+        source: path("/b/src"),
+        work: path("/b/work"),
+        stage: path("/b/stage"),
+        dist: path("/b/dist"),
+        home: path("/b/home"),
+    };
     commands(&recipe, &toolchain, &environment, 4, places, env)
 }
 
@@ -107,7 +112,7 @@ fn every_built_in_recipe_has_a_plan_for_its_own_archs() {
         let environment = environment(&recipe, &toolchain, &set, 4, &nowhere(), false)
             .unwrap_or_else(|why| panic!("{}: {why:#?}", recipe.name));
         let root = Utf8Path::new("/b");
-        let places = Places { source: root, work: root, stage: root, dist: root };
+        let places = Places { source: root, work: root, stage: root, dist: root, home: root };
         let planned = commands(&recipe, &toolchain, &environment, 4, places, &nowhere());
         // Somebody must be told the archs, unless the project fixes them itself.
         let told = !environment.archs.env.is_empty() || !environment.archs.define.is_empty();

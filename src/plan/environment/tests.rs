@@ -28,7 +28,8 @@ fn compiler_flags_reach_the_build_and_the_key_and_paths_of_this_machine_do_not_r
     let composed = compose(&recipe, &[("CFLAGS", "-O1"), ("MY_SWITCH", "on"), ("HOME", "/h")]).unwrap();
     let keyed: Vec<(&str, &str)> = composed.keyed.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     assert_eq!(keyed, [("CFLAGS", "-O1"), ("FORCE_CUDA", "1"), ("MY_SWITCH", "on")]);
-    assert_eq!(composed.variables["HOME"], "/h");
+    assert!(!composed.variables.contains_key("HOME"), "the build's home is a folder of its own");
+    assert_eq!(composed.variables["CARGO_HOME"], "/h/.cargo");
 }
 
 #[test]
@@ -65,4 +66,32 @@ fn flags_of_the_compiler_reach_every_call_of_it_and_the_key() {
     assert_eq!(composed.keyed["NVCC_PREPEND_FLAGS"], "-Xcompiler=-m64 -Xcompiler=\"-B/x y\"");
     assert_eq!(composed.variables["CUDAHOSTCXX"], "/usr/bin/g++");
     assert_eq!(composed.variables["PYTHONPATH"], "/c/overlay/site:/mine");
+    assert_eq!(composed.keyed["PYTHONPATH"], "/mine");
+}
+
+#[test]
+fn what_steers_python_or_numeric_libraries_is_in_the_key_or_does_not_reach_the_build() {
+    let asked = [
+        ("PYTHONPATH", "/mine"),
+        ("PYTHONSTARTUP", "/s.py"),
+        ("PYTHONHASHSEED", "1"),
+        ("PIP_CONFIG_FILE", "/pip.conf"),
+        ("DISTUTILS_DEBUG", "1"),
+        ("SETUPTOOLS_SCM_PRETEND_VERSION", "9"),
+        ("OPENBLAS_CORETYPE", "Haswell"),
+        ("OMP_NUM_THREADS", "7"),
+        ("LD_LIBRARY_PATH", "/opt/lib"),
+        ("LANG", "tr_TR.UTF-8"),
+        ("LC_NUMERIC", "de_DE.UTF-8"),
+        ("TZ", "Asia/Tokyo"),
+        ("USER", "me"),
+        ("XDG_CONFIG_HOME", "/h/.config"),
+    ];
+    let composed = compose(&recipe::sample(), &asked).unwrap();
+    let keyed: Vec<&str> = composed.keyed.keys().map(String::as_str).collect();
+    assert_eq!(keyed, ["LD_LIBRARY_PATH", "OPENBLAS_CORETYPE"]);
+    for (name, value) in asked.iter().filter(|(name, _)| !keyed.contains(name)) {
+        assert_ne!(composed.variables.get(*name).map(String::as_str), Some(*value), "{name}");
+    }
+    assert_eq!(composed.variables["LC_ALL"], "C.UTF-8");
 }

@@ -48,6 +48,7 @@ fn summary(unit: &str, restored: bool) -> Summary {
         torch: "2.11.0+cu130".into(),
         python: "cp311".into(),
         build_seconds: 83,
+        local: Vec::new(),
     }
 }
 
