@@ -283,7 +283,7 @@ fn compile(
     }
     let made = made::collect(unit, folder, &commands)?;
     let ran_again = launch::ran_again(&timeline);
-    let recorded = if request.no_cache { Recorded::default() } else { recorded(context, unit, recorder) };
+    let recorded = if request.no_cache { Recorded::default() } else { what_was_read(context, unit, recorder) };
     Ok(Built { made, effective, sources, ran_again, seconds: elapsed.as_secs(), checker, recorded })
 }
 
@@ -298,7 +298,7 @@ fn follow(context: &Context<'_>, unit: &Prepared, folder: &BuildFolder) -> Resul
         .map_err(|why| format!("what the build reads cannot be followed ({why})"))
 }
 
-fn recorded(context: &Context<'_>, unit: &Prepared, recorder: Result<Recorder, String>) -> Recorded {
+fn what_was_read(context: &Context<'_>, unit: &Prepared, recorder: Result<Recorder, String>) -> Recorded {
     let recorder = match recorder {
         Ok(recorder) => recorder,
         Err(why) => return Recorded { unknown: vec![why], ..Recorded::default() },

@@ -232,10 +232,14 @@ fn resolved(path: &Utf8Path) -> Utf8PathBuf {
 /// What was looked for in the folders of `PATH` was looked for by its name: the answer counts, not where it was not.
 fn by_name(reads: &mut Reads, path: &str, sorter: &Sorter<'_>) {
     let folders: BTreeSet<&str> = path.split(':').filter(|folder| folder.starts_with('/')).collect();
-    let named = |path: &Utf8PathBuf| path.parent().is_some_and(|folder| folders.contains(folder.as_str()));
-    let names: BTreeSet<String> =
-        reads.paths.keys().filter(|path| named(path)).filter_map(|path| path.file_name().map(str::to_owned)).collect();
-    reads.paths.retain(|path, seen| !named(path) || matches!(seen, Seen::Contents(_) | Seen::Names(_)));
+    let on_path = |path: &Utf8PathBuf| path.parent().is_some_and(|folder| folders.contains(folder.as_str()));
+    let names: BTreeSet<String> = reads
+        .paths
+        .keys()
+        .filter(|path| on_path(path))
+        .filter_map(|path| path.file_name().map(str::to_owned))
+        .collect();
+    reads.paths.retain(|path, seen| !on_path(path) || matches!(seen, Seen::Contents(_) | Seen::Names(_)));
     for name in names {
         let program = look::program(&name, path);
         if program.as_ref().is_none_or(|program| !sorter.skipped(program)) {

@@ -172,7 +172,7 @@ fn an_entry_of_another_machine_and_a_file_that_changes_meanwhile_are_not_used() 
     assert_eq!(why, "it is valid on another machine only: it runs x");
     build.file("second/lib/state", "1");
     let later = fs::File::open(build.root.join("second/lib/state")).unwrap();
-    later.file().set_modified(clock::now() + Duration::from_secs(60)).unwrap();
+    later.file().set_modified(clock::now() + Duration::from_mins(1)).unwrap();
     let unsteady = build.run("cat $ROOT/second/lib/state").unsteady;
     assert_eq!(unsteady, Some(build.root.join("second/lib/state")));
 }
