@@ -283,8 +283,8 @@ fn compile(
     }
     let made = made::collect(unit, folder, &commands)?;
     let ran_again = launch::ran_again(&timeline);
-    let recorded = if request.no_cache { Recorded::default() } else { what_was_read(context, unit, recorder) };
-    Ok(Built { made, effective, sources, ran_again, seconds: elapsed.as_secs(), checker, recorded })
+    let reads = if request.no_cache { Recorded::default() } else { what_was_read(context, unit, recorder) };
+    Ok(Built { made, effective, sources, ran_again, seconds: elapsed.as_secs(), checker, recorded: reads })
 }
 
 /// What writes down what the build reads, or why that cannot be.
