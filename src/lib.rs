@@ -9,7 +9,7 @@
 //! Recipe's matrix ─cells→ units, each with its Request; those that nothing satisfies are pruned (preflight::cells)
 //! (Recipe, Toolchain, ArchSet) ─preflight→ ok | every violated constraint, each with its mend
 //! (Recipe, Toolchain, ArchSet, Env) ─plan→ environment, jobs, command     ─key→ KeyInputs → Key
-//! Key ─artifact cache→ wheel, or:  build, through the launcher → wheel ─verify (device code, import)→ ok → cache → `dist/`
+//! Key and what the build read ─artifact cache→ wheel, or:  build, through the launcher → wheel ─verify (device code, import)→ ok → cache → `dist/`
 //! a log, of a failed build or from elsewhere ─diagnose (rules as data)→ cause, evidence, mend
 //! ```
 //!
@@ -49,6 +49,9 @@
 //!   of an extension compile side by side.
 //! * The launcher orders calls by their own time and by what their build has still to ask for, as far as it is known:
 //!   the longest file first is the best order only where a build asks for all its files at once.
+//! * A key holds what is declared. What a build read is written down by a library in each of its processes, not put
+//!   together from dependency files, which know neither absent files nor other programs (`build::record`).
+//! * A build has an empty home and fixed locale, time zone and user; Bazel alone keeps the caller's.
 
 pub mod build;
 pub mod cli;

@@ -139,26 +139,30 @@ impl Change {
         self.undo.push((path.clone(), fs_err::read(path).ok()));
     }
 
-    fn write(mut self, path: Utf8PathBuf, text: &str) -> Self {
+    fn write(mut self, path: impl Into<Utf8PathBuf>, text: &str) -> Self {
+        let path = path.into();
         self.keep(&path);
         fs_err::create_dir_all(path.parent().unwrap()).unwrap();
         fs_err::write(&path, text).unwrap();
         self
     }
 
-    fn remove(mut self, path: Utf8PathBuf) -> Self {
+    fn remove(mut self, path: impl Into<Utf8PathBuf>) -> Self {
+        let path = path.into();
         self.keep(&path);
         fs_err::remove_file(&path).unwrap();
         self
     }
 
-    fn program(mut self, path: Utf8PathBuf, body: &str) -> Self {
+    fn program(mut self, path: impl Into<Utf8PathBuf>, body: &str) -> Self {
+        let path = path.into();
         self.keep(&path);
         program(&path, body);
         self
     }
 
-    fn replace(self, path: Utf8PathBuf, from: &str, to: &str) -> Self {
+    fn replace(self, path: impl Into<Utf8PathBuf>, from: &str, to: &str) -> Self {
+        let path = path.into();
         let text = fs_err::read_to_string(&path).unwrap();
         assert!(text.contains(from), "{path} lacks {from}");
         self.write(path, &text.replace(from, to))
@@ -184,8 +188,10 @@ impl Change {
     }
 }
 
+/// Makes a change.
+type Make = fn(&World) -> Change;
 /// A kind of input: its name, the change, and a part of the reason that a miss has to give.
-type Kind = (&'static str, fn(&World) -> Change, &'static str);
+type Kind = (&'static str, Make, &'static str);
 
 fn none() -> Change {
     Change::default()
@@ -248,7 +254,7 @@ const MISS: [Kind; 36] = [
 ];
 
 /// What cannot.
-const HIT: [(&str, fn(&World) -> Change); 18] = [
+const HIT: [(&str, Make); 18] = [
     ("nothing", |_| none()),
     ("a comment in the recipe", |w| recipe(w, "[build]", "# why\n[build]")),
     ("the layout of the recipe", |w| recipe(w, "schema = 1", "schema   =   1\n\n")),
