@@ -24,6 +24,7 @@ use crate::verify::import::{self, Checker};
 use crate::verify::input::{self, Opened};
 use crate::verify::outcome::{Check, File, Finding, Input, Outcome, SCHEMA, Topic};
 use crate::verify::site::{self, ExtensionFile};
+use crate::verify::wheel::{self, Beside};
 
 /// What is asked of finished files, flags as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -224,6 +225,10 @@ impl Judge<'_> {
         if findings.is_empty() {
             let absent = coverage::absent(&self.verify, &found).into_iter();
             findings.extend(absent.map(|problem| Finding::error(Topic::File, problem)));
+        }
+        if opened.is_wheel() {
+            let facts = wheel::facts(&opened.name, &opened.root, &opened.files);
+            findings.extend(wheel::judge(&facts, Beside::of(self.torch.as_ref())));
         }
         let interfaces = self.interfaces(opened);
         let globs = coverage::globs(&self.verify);

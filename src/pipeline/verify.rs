@@ -16,7 +16,7 @@ use crate::report::{FileCoverage, GpuCheck};
 use crate::verify::found::{self, Depth, Found};
 use crate::verify::outcome::{Finding, Level};
 use crate::verify::site::{self, Site};
-use crate::verify::{abi, coverage, import};
+use crate::verify::{abi, coverage, import, wheel};
 
 /// What a verified artifact showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,11 @@ pub fn artifact(
         context.warn(&recipe.name, warning.as_str());
     }
     Problems::check(judgement.problems)?;
-    let interfaces = interfaces(&site, toolchain, made);
+    let mut interfaces = interfaces(&site, toolchain, made);
+    if let Made::Wheel(path) = made {
+        let facts = wheel::facts(path.file_name().unwrap_or_default(), &site.root, &site.extensions);
+        interfaces.extend(wheel::judge(&facts, wheel::Beside::of(Some(&toolchain.torch))));
+    }
     for finding in interfaces.iter().filter(|finding| finding.level == Level::Warning) {
         context.warn(&recipe.name, finding.message.message.as_str());
     }
@@ -82,6 +86,9 @@ pub fn artifact(
     };
     let (imported, on_gpu) = gpu_check::beside(setting, || gpu::detect(context.env), import);
     let import_output = imported.map_err(|failure| explained(&interfaces, failure))?;
+    // An import that works, or that nobody asked for, excuses nothing: `verify` would refuse the same file.
+    let errors = interfaces.iter().filter(|finding| finding.level == Level::Error);
+    Problems::check(errors.map(|finding| finding.problem.clone()).collect())?;
     let gpu_check = match on_gpu? {
         Some((_, Some(problem))) => return Err(problem.into()),
         ran => ran.map(|(check, _)| check),

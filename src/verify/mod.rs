@@ -13,3 +13,4 @@ pub mod junit;
 pub mod outcome;
 pub mod regular;
 pub mod site;
+pub mod wheel;

@@ -94,6 +94,8 @@ pub struct Check {
 pub enum Topic {
     /// The file as such: readable, there, whole.
     File,
+    /// A wheel's name and metadata against its files.
+    Wheel,
     /// Device code against expectations.
     DeviceCode,
     /// Whether a GPU runs it.
@@ -111,6 +113,7 @@ impl Topic {
     pub fn label(self) -> &'static str {
         match self {
             Self::File => "file",
+            Self::Wheel => "wheel metadata",
             Self::DeviceCode => "device code",
             Self::Gpu => "GPUs",
             Self::Abi => "ABI",

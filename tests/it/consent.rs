@@ -50,7 +50,7 @@ impl Traps {
     fn lay() -> Self {
         let sandbox = Sandbox::new();
         let canary = sandbox.root().join("canary");
-        let traps = Self { canary, sandbox };
+        let traps = Self { sandbox, canary };
         let (work, modules) = (traps.sandbox.work(), traps.sandbox.root().join("modules"));
         let user = traps.sandbox.root().join("home/.local/lib").join(python_folder()).join("site-packages");
         for folder in [&work, &modules, &user] {

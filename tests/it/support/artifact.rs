@@ -75,9 +75,22 @@ impl Library<'_> {
     }
 }
 
-/// A wheel of the given members.
+/// A wheel of the given members, with the metadata that its name calls for unless they bring some.
 pub fn wheel(path: &Utf8Path, members: &[(&str, &[u8])]) -> Utf8PathBuf {
     let mut zip = zip::ZipWriter::new(fs_err::File::create(path).unwrap());
+    let described = members.iter().any(|(name, _)| name.contains(".dist-info/"));
+    let parts: Vec<&str> = path.file_stem().unwrap().split('-').collect();
+    if let ([name, version, tag @ ..], false) = (parts.as_slice(), described) {
+        let texts = [
+            ("METADATA", format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")),
+            ("WHEEL", format!("Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {}\n", tag.join("-"))),
+        ];
+        for (file, text) in texts {
+            let inner = format!("{name}-{version}.dist-info/{file}");
+            zip.start_file(inner, zip::write::SimpleFileOptions::default()).unwrap();
+            zip.write_all(text.as_bytes()).unwrap();
+        }
+    }
     for (name, bytes) in members {
         zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
         zip.write_all(bytes).unwrap();
