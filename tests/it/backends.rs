@@ -3,7 +3,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::support::real::{self, Running, artifact, cache, stamp, wait_for};
+use crate::support::real::{self, Running, Signal, artifact, cache, stamp, wait_for};
 use crate::support::{Said, Sandbox, project};
 
 /// A copy of an example in a folder that build systems stumble over, unlike any other.
@@ -286,7 +286,7 @@ fn a_bazel_workspace_is_built_verified_and_leaves_no_server_however_it_ends() {
     let mut running = Running::start(sandbox.command(&args));
     let folder = running.folder();
     wait_for("a Bazel server", || !servers().is_empty());
-    running.signal("-INT");
+    running.signal(Signal::INT);
     let said = running.finish().assert_code(130);
     assert!(said.stdout.contains("cuwright::build::interrupted"), "{}", said.stdout);
     assert!(!folder.exists() && servers().is_empty(), "{:?}", servers());

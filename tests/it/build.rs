@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::support::real::{self, Running, artifact, cache, quick, stamp};
+use crate::support::real::{self, Running, Signal, artifact, cache, quick, stamp};
 use crate::support::{Said, Sandbox};
 
 const HEAD: &str = "schema = 1\n[package]\nname = \"x\"\n[source]\npath = \".\"\n";
@@ -124,7 +124,9 @@ fn a_signal_stops_whatever_runs_and_leaves_nothing() {
     let sandbox = real::sandbox();
     let tree = quick(&sandbox);
     let args = ["build", tree.as_str(), "--arch", "9.0", "--json", "--no-cache"];
-    for (stage, signal) in [("build", "-INT"), ("build", "-HUP"), ("verify", "-INT"), ("verify", "-TERM")] {
+    for (stage, signal) in
+        [("build", Signal::INT), ("build", Signal::HUP), ("verify", Signal::INT), ("verify", Signal::TERM)]
+    {
         let mut command = sandbox.command(&args);
         command.env("WAIT", if stage == "build" { "60" } else { "0" });
         let mut running = Running::start(command);
@@ -133,7 +135,7 @@ fn a_signal_stops_whatever_runs_and_leaves_nothing() {
         running.signal(signal);
         let said = running.finish().assert_code(130);
         assert!(said.stdout.contains("cuwright::build::interrupted"), "{}", said.stdout);
-        assert!(!folder.exists() && !sandbox.work().join("dist").exists(), "{stage} {signal}");
+        assert!(!folder.exists() && !sandbox.work().join("dist").exists(), "{stage} {signal:?}");
     }
     // Whoever starts it under `nohup` wants it to outlive the terminal.
     let mut command = std::process::Command::new("/bin/sh");
@@ -143,7 +145,7 @@ fn a_signal_stops_whatever_runs_and_leaves_nothing() {
     command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("WAIT", "1");
     let mut running = Running::start(command);
     running.until_stage("build");
-    running.signal("-HUP");
+    running.signal(Signal::HUP);
     running.finish().assert_code(0);
 }
 
@@ -155,7 +157,7 @@ fn a_kill_at_any_moment_is_mended_by_the_next_run() {
     for stage in ["recipe", "toolchain", "cache", "build", "verify"] {
         let mut running = Running::start(sandbox.command(&args));
         running.until_stage(stage);
-        running.signal("-KILL");
+        running.signal(Signal::KILL);
         running.finish();
     }
     let said = artifact(&sandbox.run(&args).assert_code(0));

@@ -3,13 +3,12 @@
 //! The extension uses no torch headers, so that a build takes seconds; compilers, ninja, setup.py and cuwright are the real
 //! ones. `CUWRIGHT_KILLS` says how often; the figure in docs/measurements.md is from 50.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::support::Sandbox;
-use crate::support::real::{Running, artifact, sandbox, stamp};
+use crate::support::real::{Running, Signal, artifact, sandbox, send, stamp};
 
 const SETUP: &str = "from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CUDAExtension
@@ -63,8 +62,13 @@ fn working_in(folder: &Utf8Path) -> Vec<(u32, String)> {
     pids.filter(inside).filter_map(line).collect()
 }
 
-fn kill(pid: u32) {
-    let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(std::process::Stdio::null()).status();
+/// Kills a process; `false` where it had ended by itself.
+fn kill(pid: u32) -> bool {
+    match send(pid, Signal::KILL) {
+        Ok(()) => true,
+        Err(rustix::io::Errno::SRCH) => false,
+        Err(error) => panic!("process {pid} cannot be killed: {error}"),
+    }
 }
 
 #[test]
@@ -78,6 +82,7 @@ fn a_build_that_is_killed_anywhere_leaves_no_process_and_no_half() {
     let length = Duration::from_secs(first["build-seconds"].as_u64().unwrap().max(4));
     let mut dice = Dice(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().subsec_nanos().into());
     let mut tally = std::collections::BTreeMap::<String, u32>::new();
+    let mut hits = 0;
     for round in 0..times {
         let mut running = Running::start(sandbox.command(&args));
         let folder = running.folder();
@@ -97,15 +102,16 @@ fn a_build_that_is_killed_anywhere_leaves_no_process_and_no_half() {
         } else {
             vec![victims[usize::try_from(dice.roll(victims.len() as u64)).unwrap()]]
         };
-        victims.iter().copied().for_each(kill);
+        let hit = victims.iter().filter(|pid| kill(**pid)).count();
         let said = running.finish();
         let end = match said.code {
-            _ if victims.is_empty() => "was not there",
+            _ if hit == 0 => "was not there",
             Some(0) => "built",
             Some(13) => "failed",
             None => "killed",
             other => panic!("round {round}, {what}: {other:?}\n{}\n{}", said.stdout, said.stderr),
         };
+        hits += hit;
         *tally.entry(format!("{what}: {end}")).or_default() += 1;
         let start = Instant::now();
         loop {
@@ -120,5 +126,6 @@ fn a_build_that_is_killed_anywhere_leaves_no_process_and_no_half() {
     // Whatever was left lying around, the next build is whole.
     let last = artifact(&sandbox.run(&args).assert_code(0));
     assert_eq!((&last["key"], &last["files"][0]["found"]), (&first["key"], &"9.0".into()));
+    assert!(hits > 0 || times == 0, "no process was there to be killed: {tally:#?}");
     println!("{times} kills: {tally:#?}");
 }

@@ -11,6 +11,7 @@ use cuwright::launcher::{Coordinator, Costs, Finished, Limits, Placement, Tools,
 use cuwright::sys::Env;
 
 use crate::support::Sandbox;
+use crate::support::real::{Signal, send};
 
 /// A launcher for the system's gcc, whose `nvcc` is a shell script.
 pub struct Rig {
@@ -209,8 +210,7 @@ fn signals_reach_the_compiler() {
     let rig = Rig::new(1, "trap 'echo caught; exit 5' TERM; echo ready > ready; while :; do sleep 0.05; done");
     let child = rig.command("bin/nvcc", &["-c", "a.cu"]).spawn().unwrap();
     wait(|| rig.sandbox.work().join("ready").exists());
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    send(child.id(), Signal::TERM).unwrap();
     let said = child.wait_with_output().unwrap();
     assert_eq!((said.status.code(), text(&said.stdout)), (Some(5), "caught\n".to_owned()));
 }

@@ -5,7 +5,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::support::Sandbox;
-use crate::support::real::{Running, artifact, cache, example, sandbox, stamp, wait_for};
+use crate::support::real::{Running, Signal, artifact, cache, example, sandbox, stamp, wait_for};
 
 /// Makes this test's source differ from every other run's, so that nothing is in the cache.
 fn make_unique(tree: &Utf8Path) {
@@ -99,7 +99,7 @@ fn a_killed_build_leaves_nothing_that_the_next_one_could_take() {
     make_unique(&tree);
     let args = ["build", tree.as_str(), "--arch", "9.0", "--json"];
     let running = compiling(&sandbox, &args).0;
-    running.signal("-KILL");
+    running.signal(Signal::KILL);
     running.finish();
     let said = artifact(&sandbox.run(&args).assert_code(0));
     assert_eq!((&said["restored"], &said["files"][0]["found"]), (&false.into(), &"9.0".into()));
@@ -111,7 +111,7 @@ fn an_interrupted_build_stops_its_compilers_and_says_so() {
     let tree = example(&sandbox);
     make_unique(&tree);
     let (running, folder) = compiling(&sandbox, &["build", tree.as_str(), "--arch", "9.0", "--json"]);
-    running.signal("-INT");
+    running.signal(Signal::INT);
     let said = running.finish().assert_code(130);
     assert!(said.stdout.contains("cuwright::build::interrupted"), "{}", said.stdout);
     assert!(!folder.exists() && working_in(&folder).is_empty());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 
-use crate::support::real::{self, Running, artifact, copy, quick, stamp, wait_for};
+use crate::support::real::{self, Running, Signal, artifact, copy, quick, stamp, wait_for};
 use crate::support::{Said, Sandbox, project};
 
 /// A copy of the example under another name, unlike any other.
@@ -148,7 +148,7 @@ fn a_first_signal_stops_politely_and_keeps_what_is_finished() {
     let mut build = Running::start(sandbox.command(&args));
     build.until(|message| message["reason"] == "stage" && message["stage"] == "build" && message["unit"] == "works");
     wait_for("the child", || !running(&mark).is_empty());
-    build.signal("-INT");
+    build.signal(Signal::INT);
     let said = build.finish().assert_code(130);
     assert_eq!(statuses(&said), pairs(&[("done", "built"), ("waits", "not-started"), ("works", "interrupted")]));
     assert!(said.stdout.contains("finished before: 1 of 3 units, which stay"), "{}", said.stdout);
@@ -173,11 +173,11 @@ fn a_second_signal_kills_at_once() {
     let args = ["build", trees[0].as_str(), trees[1].as_str(), "--arch", "9.0", "--json", "-j", "2", "--no-cache"];
     let build = Running::start(sandbox.command(&args));
     wait_for("both children", || running(&mark).len() == 2);
-    build.signal("-INT");
+    build.signal(Signal::INT);
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(running(&mark).len(), 2, "they were killed before they had time to stop");
     let start = Instant::now();
-    build.signal("-INT");
+    build.signal(Signal::INT);
     build.finish().assert_code(130);
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     assert_eq!(running(&mark), Vec::<String>::new());
@@ -201,7 +201,7 @@ fn a_signal_stops_an_installation() {
     let sandbox = sandbox.var("PATH", &path);
     let build = Running::start(sandbox.command(&["build", ".", "other", "--arch", "9.0", "--json", "-j", "2"]));
     wait_for("uv", || !running(&mark).is_empty());
-    build.signal("-INT");
+    build.signal(Signal::INT);
     let start = Instant::now();
     let said = build.finish().assert_code(130);
     assert!(start.elapsed() < Duration::from_secs(10));

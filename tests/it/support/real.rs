@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
+pub use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{Said, Sandbox, project};
@@ -131,9 +132,8 @@ impl Running {
         self.child.id()
     }
 
-    pub fn signal(&self, signal: &str) {
-        let id = self.child.id().to_string();
-        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+    pub fn signal(&self, signal: Signal) {
+        send(self.child.id(), signal).unwrap();
     }
 
     pub fn finish(mut self) -> Said {
@@ -142,6 +142,12 @@ impl Running {
         self.reader.read_to_string(&mut self.said).unwrap();
         Said { code: self.child.wait().unwrap().code(), stdout: self.said, stderr }
     }
+}
+
+/// Sends a signal without a `kill` program, which a small system does not have.
+pub fn send(pid: u32, signal: Signal) -> rustix::io::Result<()> {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal)
 }
 
 /// Waits until `condition` holds.
