@@ -22,7 +22,7 @@ use crate::verify::fate::{self, Driver, Gpu};
 use crate::verify::found::{self, Depth, Found};
 use crate::verify::import::{self, Checker};
 use crate::verify::input::{self, Opened};
-use crate::verify::outcome::{Check, File, Finding, Input, Outcome, SCHEMA, Topic};
+use crate::verify::outcome::{Check, File, Finding, Input, Outcome, SCHEMA, Topic, passes};
 use crate::verify::site::{self, ExtensionFile};
 use crate::verify::wheel::{self, Beside};
 
@@ -244,7 +244,8 @@ impl Judge<'_> {
                 None => findings.extend(amiss),
             }
         }
-        let sound = findings.is_empty() && files.iter().all(|file| crate::verify::outcome::passes(&file.findings));
+        // Warnings do not keep a file from being imported.
+        let sound = passes(&findings) && files.iter().all(|file| passes(&file.findings));
         let mut input = Input { file: opened.name.clone(), ok: false, files, import: None, gpu_check: None, findings };
         if sound && self.question.python.is_some() {
             self.import(opened, &found, &mut input);

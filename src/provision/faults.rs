@@ -34,6 +34,7 @@ const SIGNS: [(Kind, &[&str]); 6] = [
             "ReadTimeoutError",
             "operation timed out",
             "certificate",
+            "UnknownIssuer",
         ],
     ),
     (Kind::Unsolvable, &["No solution found", "unsatisfiable", "No matching distribution found"]),
@@ -62,7 +63,7 @@ pub(super) fn uv_failed(what: &str, said: &[String]) -> Problem {
             .help("run once with a network and without `--offline`"),
         Kind::Network => problem("cuwright::provision::unreachable", format!("{} could not reach the package index", task(what)))
             .help("check the network, the proxy (HTTPS_PROXY) and the index (UV_DEFAULT_INDEX, PIP_INDEX_URL)")
-            .help("behind a company's certificate, name it in SSL_CERT_FILE")
+            .help("behind a company's certificate: add it to the system's store (Debian: /usr/local/share/ca-certificates, then update-ca-certificates), or name a file of certificates in SSL_CERT_FILE")
             .help("or start cuwright in an environment that holds a fitting torch and toolkit"),
         Kind::Unsolvable => problem("cuwright::provision::unresolvable", "no set of packages satisfies all requirements")
             .help("loosen `build-requires` or `verify.requires` in the recipe, or choose other `--torch`, `--cuda`, `--python`"),

@@ -52,6 +52,12 @@ impl<'a> Tool<'a> {
         if request.offline {
             set(vars::UV_OFFLINE, "1");
         }
+        // An index behind a company's certificate is trusted through the system's store, as pip and curl do it there. The
+        // variable has another name before uv 0.13.
+        if env.get(vars::UV_SYSTEM_CERTS).is_none() && env.get(vars::UV_NATIVE_TLS).is_none() {
+            set(vars::UV_SYSTEM_CERTS, "1");
+            set(vars::UV_NATIVE_TLS, "1");
+        }
         // A cache root that was chosen by hand is chosen for its disk: uv's wheels belong there too.
         if env.get(vars::CUWRIGHT_CACHE_DIR).is_some() && env.get(vars::UV_CACHE_DIR).is_none() {
             set(vars::UV_CACHE_DIR, root.join("uv").as_str());

@@ -70,6 +70,10 @@ pub const UV_FIND_LINKS: &str = "UV_FIND_LINKS";
 pub const UV_NO_INDEX: &str = "UV_NO_INDEX";
 /// Keeps `uv` away from the network.
 pub const UV_OFFLINE: &str = "UV_OFFLINE";
+/// Whether uv trusts the certificates of the system's store; set unless the user set it.
+pub const UV_SYSTEM_CERTS: &str = "UV_SYSTEM_CERTS";
+/// The same in older uv.
+pub const UV_NATIVE_TLS: &str = "UV_NATIVE_TLS";
 /// A configuration file that `uv` reads instead of the usual ones.
 pub const UV_CONFIG_FILE: &str = "UV_CONFIG_FILE";
 /// pip's package index.
