@@ -55,9 +55,9 @@ pub(super) fn look(index: &Index, buffer: &[u8], start: usize, end: usize, numbe
         }
     }
     let least = frames.iter().map(|frame| frame.indent).min().unwrap_or(0);
-    let shown = |line: &Line| format!("{:width$}{}", "", line.text, width = line.indent.saturating_sub(least));
+    let shown = |line: &Line| format!("{:width$}{}", "", line.printed(), width = line.indent.saturating_sub(least));
     around.excerpt.extend(frames.iter().rev().map(shown));
-    around.excerpt.push(line.text.clone());
+    around.excerpt.push(line.printed().to_owned());
     let mut following = !is_exception(&line.text);
     for (distance, below) in ahead(buffer, end).enumerate() {
         if below.stream != line.stream && below.stream.is_some() {

@@ -9,8 +9,10 @@ use std::sync::{LazyLock, OnceLock};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::Regex;
 
+use super::attempts;
 use super::marks;
 use super::rule::{Context, File, Find, Rule};
+use super::words;
 
 /// The rule files, by tool family.
 pub(super) const FILES: [(&str, &str); 9] = [
@@ -34,6 +36,8 @@ pub(super) enum Watch {
     Context(usize),
     /// Whatever collects lines that look like errors.
     Error,
+    /// Whatever collects the commands that were typed.
+    Command,
     /// Whatever looks for the end of a build that went well.
     Success,
 }
@@ -116,7 +120,10 @@ impl Index {
         let (mut finds, mut find_patterns) = (Vec::new(), Vec::new());
         for (number, rule) in rules.iter().enumerate() {
             for (at, find) in rule.find.iter().enumerate() {
-                find.has.iter().for_each(|literal| watch(literal, Watch::Find(finds.len())));
+                for literal in &find.has {
+                    watch(literal, Watch::Find(finds.len()));
+                    words::forms(literal).for_each(|form| watch(form, Watch::Find(finds.len())));
+                }
                 finds.push((number, at));
                 find_patterns.push(Pattern::new(find.pattern.as_deref()));
             }
@@ -124,7 +131,10 @@ impl Index {
         for (number, context) in contexts.iter().enumerate().filter(|(_, context)| !context.near) {
             context.has.iter().for_each(|literal| watch(literal, Watch::Context(number)));
         }
-        for literal in marks::ERRORS {
+        for literal in attempts::COMMANDS {
+            watch(literal, Watch::Command);
+        }
+        for literal in marks::ERRORS.into_iter().chain(words::ERRORS) {
             watch(literal, Watch::Error);
         }
         for literal in marks::SUCCESSES {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use super::attempts;
 use super::condition::hold;
 use super::diagnosis::{Diagnosis, Echo, Finding, LogLine, UnknownError, Verdict, Weight};
 use super::facts::{Facts, View};
@@ -22,11 +23,21 @@ const TOLD: usize = 6;
 /// Ends a scan and judges it. `given` are facts that outweigh what the log says.
 pub fn judge(scanner: Scanner, input: &str, given: &Facts) -> Diagnosis {
     let (index, found) = scanner.end();
-    let mut heard = Vec::new();
+    let overcome =
+        attempts::overcome(&found.commands, found.last_error.max(found.success.as_ref().map_or(0, |end| end.0)));
+    let (mut heard, mut earlier) = (Vec::new(), Vec::new());
     let mut lines = BTreeSet::new();
     for (number, rule) in index.rules.iter().enumerate() {
-        let hits = hits_of(index, &found, number, given);
+        let mut hits = hits_of(index, &found, number, given);
         lines.extend(hits.iter().map(|hit| hit.line));
+        let before: Vec<&Hit> =
+            hits.extract_if(.., |hit| overcome.iter().any(|lines| lines.contains(&hit.line))).collect();
+        if let (Some(first), true) = (before.first(), hits.is_empty() && rule.kind == Kind::Cause) {
+            let mut finding = finding(rule, first, &before, &found.facts, given);
+            finding.title = format!("an earlier attempt failed, and a later one got past it: {}", finding.title);
+            finding.mend.clear();
+            earlier.push(finding);
+        }
         if let Some(first) = hits.first() {
             heard.push((rule, finding(rule, first, &hits, &found.facts, given)));
         }
@@ -41,6 +52,7 @@ pub fn judge(scanner: Scanner, input: &str, given: &Facts) -> Diagnosis {
     let mut causes = of(&[Kind::Cause, Kind::Quiet]);
     let mut symptoms = of(&[Kind::Symptom]);
     let mut side = of(&[Kind::Side]);
+    side.extend(earlier);
     let echoes = heard.iter().filter(|(rule, _)| rule.kind == Kind::Echo);
     let mut echoes: Vec<Echo> = echoes.map(|(_, finding)| echo(finding)).collect();
     let failed = heard.iter().any(|(rule, _)| rule.failing);
@@ -56,7 +68,12 @@ pub fn judge(scanner: Scanner, input: &str, given: &Facts) -> Diagnosis {
         }
     }
     // A symptom leads only where no error that it may follow from is in the log, known or not.
-    let unknown = || found.errors.iter().filter(|error| !lines.contains(&error.line));
+    let unknown = || {
+        found
+            .errors
+            .iter()
+            .filter(|error| !lines.contains(&error.line) && !overcome.iter().any(|lines| lines.contains(&error.line)))
+    };
     let bare = |finding: &Finding| index.rules.iter().any(|rule| rule.label == finding.label && rule.failing);
     let leads = symptoms
         .first()

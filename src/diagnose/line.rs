@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::words::english;
+
 /// A line without what others put in front of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
@@ -16,8 +18,17 @@ pub(super) struct Line {
     pub(super) prompt: bool,
     /// Blanks in front of the text.
     pub(super) indent: usize,
-    /// The text, trimmed.
+    /// The text, trimmed; a compiler's in English.
     pub(super) text: String,
+    /// The text as printed, where that is not in English.
+    printed: Option<String>,
+}
+
+impl Line {
+    /// The text as the tool printed it, trimmed.
+    pub(super) fn printed(&self) -> &str {
+        self.printed.as_deref().unwrap_or(&self.text)
+    }
 }
 
 /// What terminals obey: colours, cursor moves, titles, and GitLab's section marks.
@@ -78,7 +89,9 @@ pub(super) fn clean(raw: &[u8]) -> Line {
     let indent = rest.len() - trimmed.len();
     let prompt = PROMPT.as_ref().and_then(|prompt| prompt.find(trimmed));
     let body = prompt.map_or(trimmed, |found| trimmed[found.end()..].trim_start());
-    Line { stream, prompt: prompt.is_some(), indent, text: body.to_owned() }
+    let english = english(body);
+    let printed = english.is_some().then(|| body.to_owned());
+    Line { stream, prompt: prompt.is_some(), indent, text: english.unwrap_or_else(|| body.to_owned()), printed }
 }
 
 #[cfg(test)]

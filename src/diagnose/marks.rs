@@ -7,7 +7,7 @@ use regex::Regex;
 use super::line::Line;
 
 /// Literals, one of which every line that marks an error holds.
-pub(super) const ERRORS: [&str; 22] = [
+pub(super) const ERRORS: [&str; 27] = [
     "error:",
     "Error:",
     "ERROR:",
@@ -30,6 +30,11 @@ pub(super) const ERRORS: [&str; 22] = [
     "what():",
     " *** ",
     "Interrupt",
+    "Error response from daemon",
+    "Illegal instruction",
+    "Bus error",
+    "core dumped",
+    " error LNK",
 ];
 
 /// Literals, one of which every line holds that ends a build well.
@@ -60,6 +65,11 @@ static MARK: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r": command not found$",
         r"panicked at",
         r"^what\(\): ",
+        r"^(?:docker: )?Error response from daemon: ",
+        r"(?:^|: |\d )(?:Illegal instruction|Bus error|Aborted|Floating point exception)(?: |$)",
+        r"\(core dumped\)",
+        // Microsoft's codes; 4 is their class of warnings.
+        r"(?:^|[\s:])(?:LNK[12]\d{3}|C[123]\d{3})\s*: ",
         r"^make(?:\[\d+\])?: \*\*\* ",
     ];
     Regex::new(&kinds.join("|")).ok()
@@ -104,6 +114,13 @@ mod tests {
             "/usr/bin/ld: cannot find -lcudart",
             "ERROR: Failed building wheel",
             "Killed",
+            "docker: Error response from daemon: x",
+            "Illegal instruction (core dumped)",
+            "run.sh: line 3:    77 Bus error               python x.py",
+            "LINK : fatal error LNK1104: x",
+            "LINK : errore irreversibile LNK1104: x",
+            "a.cpp(3): 致命的なエラー C1083: x",
+            "a.cpp:3:4: 错误：x",
             "KeyboardInterrupt",
         ] {
             assert!(is_error(&clean(yes.as_bytes())), "{yes}");

@@ -10,6 +10,7 @@
 //! given. How to add a rule is told in `docs/diagnosis.md`.
 
 mod around;
+mod attempts;
 mod condition;
 mod derive;
 mod diagnosis;
@@ -22,6 +23,7 @@ mod rule;
 mod scan;
 mod text;
 pub mod topics;
+mod words;
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use aho_corasick::{AhoCorasick, Input};
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::around::{self, Around, ahead, draw};
+use super::attempts::Command;
 use super::facts::{Facts, Origin};
 use super::index::{Index, Matcher, Watch, index, search};
 use super::line::{Line, clean};
@@ -71,6 +72,8 @@ pub(super) struct Found {
     pub(super) hits: Vec<Hits>,
     pub(super) facts: Facts,
     pub(super) errors: Vec<ErrorLine>,
+    /// Builds and installations that somebody started, in the order of the log.
+    pub(super) commands: Vec<Command>,
     pub(super) last_error: u64,
     pub(super) success: Option<(u64, String)>,
     pub(super) tail: Vec<String>,
@@ -240,6 +243,7 @@ impl Scanner {
                 Watch::Find(number) => self.find(number, &line, start, end, &mut surroundings),
                 Watch::Context(number) => self.context(number, &line, end),
                 Watch::Error => self.error(&line, start, end, &mut surroundings),
+                Watch::Command => self.command(&line),
                 Watch::Success if !line.prompt => self.found.success = Some((self.number, shown(&line.text))),
                 Watch::Success => {}
             }
@@ -280,7 +284,7 @@ impl Scanner {
         (number, around.target.as_deref(), &line.text).hash(&mut hasher);
         if self.same.insert(hasher.finish()) {
             find.set.iter().for_each(|(name, value)| facts.add(name, value, origin.clone(), 0));
-            hits.kept.push(Hit { line: self.number, text: shown(&line.text), facts, around: around.clone() });
+            hits.kept.push(Hit { line: self.number, text: shown(line.printed()), facts, around: around.clone() });
         }
     }
 
@@ -297,16 +301,22 @@ impl Scanner {
         draw(regex, context.every, &text, &Origin::Line(at), context.rank, &mut self.found.facts);
     }
 
+    fn command(&mut self, line: &Line) {
+        if line.prompt && self.found.commands.len() < KEPT {
+            self.found.commands.push(Command::new(self.number, &line.text));
+        }
+    }
+
     fn error(&mut self, line: &Line, start: usize, end: usize, surroundings: &mut Option<Around>) {
         if !marks::is_error(line) {
             return;
         }
         self.found.last_error = self.number;
-        if self.found.errors.len() < ERRORS && !self.found.errors.iter().any(|error| error.text == line.text) {
+        if self.found.errors.len() < ERRORS && !self.found.errors.iter().any(|error| error.text == line.printed()) {
             let around = surroundings
                 .get_or_insert_with(|| around::look(self.index, &self.buffer, start, end, self.number, line));
             let excerpt = around.excerpt.iter().map(|text| shown(text)).collect();
-            self.found.errors.push(ErrorLine { line: self.number, text: shown(&line.text), excerpt });
+            self.found.errors.push(ErrorLine { line: self.number, text: shown(line.printed()), excerpt });
         }
     }
 
@@ -316,6 +326,7 @@ impl Scanner {
             Watch::Find(number) => self.found.hits[*number].seen >= COUNTED,
             Watch::Context(number) => self.context_seen[*number] >= COUNTED,
             Watch::Error => self.found.errors.len() >= ERRORS,
+            Watch::Command => self.found.commands.len() >= KEPT,
             Watch::Success => false,
         };
         let over: Vec<usize> =
