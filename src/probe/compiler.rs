@@ -137,7 +137,7 @@ fn describe(
 
 fn ask(cxx: &Utf8Path, env: &Env) -> Result<(HostFamily, String), Problem> {
     let spec =
-        CommandSpec::new(cxx.as_str(), "/").args(["-dM", "-E", "-x", "c++", "/dev/null"]).env(env.variables().clone());
+        CommandSpec::new(cxx.as_str(), "/").args(["-dM", "-E", "-x", "c++", "/dev/null"]).env(env.tool_variables());
     let said = process::capture(&spec, PATIENCE).map_err(|error| broken(cxx, &error.to_string()))?;
     if !said.status.success() {
         let words = said.tail(3);

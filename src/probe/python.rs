@@ -201,7 +201,7 @@ fn ask(program: &Utf8Path, env: &Env) -> Result<Answer, Problem> {
         .args(ISOLATED)
         .args([QUESTIONS])
         .args(given)
-        .env(env.variables().clone());
+        .env(env.probe_variables());
     let said = process::capture(&spec, PATIENCE).map_err(|error| broken(program, &error.to_string()))?;
     if !said.status.success() {
         return Ok(Err(telling(&said.stderr)));

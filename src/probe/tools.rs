@@ -42,7 +42,7 @@ fn version(name: &str, path: &Utf8Path, env: &Env, facts: &Facts) -> Result<Stri
 }
 
 fn said(path: &Utf8Path, argument: &str, env: &Env) -> Result<String, String> {
-    let spec = CommandSpec::new(path.as_str(), "/").args([argument]).env(env.variables().clone());
+    let spec = CommandSpec::new(path.as_str(), "/").args([argument]).env(env.tool_variables());
     let said = process::capture(&spec, PATIENCE).map_err(|error| format!("it {error}"))?;
     if said.status.success() { Ok(said.stdout) } else { Err(said.tail(1)) }
 }

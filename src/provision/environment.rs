@@ -110,7 +110,7 @@ fn is_whole(folder: &Utf8Path, manifest: &Manifest, kind: Kind) -> bool {
 
 /// Makes the environment of a lock, or waits for whoever makes it.
 pub(super) fn make(
-    tool: &Tool<'_>,
+    tool: &Tool,
     lock: &str,
     request: &Request,
     root: &Utf8Path,
@@ -136,7 +136,7 @@ pub(super) fn make(
 const INSTALL: [&str; 4] = ["pip", "install", "--require-hashes", "--no-deps"];
 
 fn fill(
-    tool: &Tool<'_>,
+    tool: &Tool,
     lock: &str,
     request: &Request,
     folder: &Utf8Path,
@@ -189,7 +189,7 @@ fn fill(
 }
 
 /// Runs uv; it holds our lock too, so that a uv that outlives us is waited for.
-fn run(tool: &Tool<'_>, alone: &Lock, what: &str, args: &[&str], watch: Watcher<'_>) -> Result<(), Problem> {
+fn run(tool: &Tool, alone: &Lock, what: &str, args: &[&str], watch: Watcher<'_>) -> Result<(), Problem> {
     let spec = tool.command(args.iter().copied());
     let finished = lines::run(&spec, Some(alone), |line| watch_line(line, watch));
     let finished = finished.map_err(|error| faults::uv_failed(what, &[error.to_string()]))?;

@@ -75,7 +75,7 @@ pub fn named(env: &Env) -> Option<Index> {
 }
 
 /// The same sources as values, for files that uv has no command to fetch.
-pub fn ask(tool: &Tool<'_>) -> Result<Index, Problem> {
+pub fn ask(tool: &Tool) -> Result<Index, Problem> {
     let folder = tempfile::tempdir().map_err(|error| faults::disk("a temporary folder", &error))?;
     let empty = Utf8Path::from_path(folder.path()).map(|folder| folder.join("empty.in"));
     let empty = empty.ok_or_else(|| faults::uv_failed("index", &["the temporary folder is not UTF-8".to_owned()]))?;
@@ -127,8 +127,8 @@ fn pip_variables(env: &Env) -> BTreeMap<String, String> {
 /// What pip's configuration files say; nothing where there is no pip.
 fn pip_config(python: &Python, env: &Env) -> BTreeMap<String, String> {
     let spec = CommandSpec::new(python.executable.as_str(), "/")
-        .args(["-m", "pip", "config", "list"])
-        .env(env.variables().clone());
+        .args(["-I", "-m", "pip", "config", "list"])
+        .env(env.probe_variables());
     let said = process::capture(&spec, PATIENCE).ok().filter(|said| said.status.success());
     said.map(|said| parse_pip_config(&said.stdout)).unwrap_or_default()
 }

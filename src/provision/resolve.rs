@@ -33,7 +33,7 @@ pub(super) fn stored(root: &Utf8Path, key: &str) -> Option<String> {
 
 /// Asks uv, and stores what it says.
 pub(super) fn resolve(
-    tool: &Tool<'_>,
+    tool: &Tool,
     request: &Request,
     root: &Utf8Path,
     key: &str,

@@ -34,15 +34,14 @@ const CLEARED: [&str; 8] = [
 
 /// uv and everything it is run with.
 #[derive(Debug, Clone)]
-pub struct Tool<'a> {
+pub struct Tool {
     program: Utf8PathBuf,
     variables: BTreeMap<String, String>,
-    folder: &'a Utf8Path,
 }
 
-impl<'a> Tool<'a> {
+impl Tool {
     /// uv set up for one request.
-    pub fn new(program: Utf8PathBuf, request: &Request, root: &'a Utf8Path, env: &Env) -> Self {
+    pub fn new(program: Utf8PathBuf, request: &Request, root: &Utf8Path, env: &Env) -> Self {
         let mut variables = env.variables().clone();
         variables.retain(|name, _| !CLEARED.contains(&name.as_str()));
         variables.extend(index::variables(&request.python, env));
@@ -62,12 +61,12 @@ impl<'a> Tool<'a> {
         if env.get(vars::CUWRIGHT_CACHE_DIR).is_some() && env.get(vars::UV_CACHE_DIR).is_none() {
             set(vars::UV_CACHE_DIR, root.join("uv").as_str());
         }
-        Self { program, variables, folder: root }
+        Self { program, variables }
     }
 
     /// A command of uv, run where no project's configuration is in reach.
     pub fn command<S: Into<String>>(&self, args: impl IntoIterator<Item = S>) -> CommandSpec {
-        CommandSpec::new(self.program.as_str(), self.folder).args(args).env(self.variables.clone())
+        CommandSpec::new(self.program.as_str(), "/").args(args).env(self.variables.clone())
     }
 
     /// The value uv sees for a variable.
@@ -113,7 +112,7 @@ fn pinned_version() -> &'static str {
 
 /// `uv 0.13.9 (…)`; `None` where it does not run, as a version manager's empty shim.
 fn version(program: &Utf8Path, env: &Env) -> Option<(u32, u32)> {
-    let spec = CommandSpec::new(program.as_str(), "/").args(["--version"]).env(env.variables().clone());
+    let spec = CommandSpec::new(program.as_str(), "/").args(["--version"]).env(env.tool_variables());
     let said = process::capture(&spec, PATIENCE).ok().filter(|said| said.status.success())?;
     let mut parts = said.stdout.split_whitespace().nth(1)?.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
@@ -130,9 +129,9 @@ fn fetch(python: &Python, folder: &Utf8Path, env: &Env) -> Result<(), Problem> {
     let with_pip = pythons(python, env).into_iter().find(|program| has_pip(program, env));
     let with_pip = with_pip.ok_or_else(|| faults::no_pip(python))?;
     let spec = CommandSpec::new(with_pip.as_str(), staging)
-        .args(["-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-input"])
+        .args(["-I", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-input"])
         .args(["--disable-pip-version-check", "--progress-bar", "off", "-r", pins.as_str(), "-d", staging.as_str()])
-        .env(env.variables().clone());
+        .env(env.probe_variables());
     let finished = lines::run(&spec, None, |_| {}).map_err(|error| faults::pip(&[error.to_string()]))?;
     if !finished.status.success() {
         return Err(faults::pip(&finished.stderr));
@@ -159,7 +158,8 @@ fn pythons(python: &Python, env: &Env) -> Vec<Utf8PathBuf> {
 }
 
 fn has_pip(program: &Utf8Path, env: &Env) -> bool {
-    let spec = CommandSpec::new(program.as_str(), "/").args(["-m", "pip", "--version"]).env(env.variables().clone());
+    let spec =
+        CommandSpec::new(program.as_str(), "/").args(["-I", "-m", "pip", "--version"]).env(env.probe_variables());
     process::capture(&spec, PATIENCE).is_ok_and(|said| said.status.success())
 }
 

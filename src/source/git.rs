@@ -102,7 +102,14 @@ impl<'a> Git<'a> {
         variables.insert("LC_ALL".to_owned(), "C".to_owned());
         let mut base = CommandSpec::new(program.as_str(), work).env(variables);
         // A repository's or a user's hooks and file monitor are programs, and a checkout has no need of them.
-        base = base.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]);
+        base = base.args([
+            "-c",
+            "core.hooksPath=/dev/null",
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "protocol.ext.allow=never",
+        ]);
         base = base.args(["-c", "advice.detachedHead=false", "-c", "core.autocrlf=false", "-c", "core.symlinks=true"]);
         if commit.is_local() {
             // git takes submodules of a local repository from local paths only if told to.
@@ -113,7 +120,7 @@ impl<'a> Git<'a> {
 
     fn check_out(&self) -> Result<(), Problem> {
         let (url, id) = (self.commit.url.as_str(), self.commit.id.as_str());
-        self.run(&["init", "--quiet"])?;
+        self.run(&["init", "--quiet", "--template="])?;
         // Not every server gives out a commit that no branch or tag points at; with all of history it must be there.
         if self.run(&["fetch", "--quiet", "--depth=1", "--no-tags", url, id]).is_err() {
             self.run(&[

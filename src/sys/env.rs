@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+/// Variables that name code which a loader, a shell or perl runs before the program itself.
+const RUN_FIRST: [&str; 6] = ["LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "PERL5OPT", "PERL5LIB"];
+
 /// A snapshot of the process environment and working folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Env {
@@ -95,6 +98,28 @@ impl Env {
         self
     }
 
+    /// The variables for a program that is asked about itself: without those that make a loader, a shell or perl run
+    /// something else first, and with only the absolute folders of search paths, so that none means the working folder.
+    pub fn probe_variables(&self) -> BTreeMap<String, String> {
+        use super::env_vars::{LD_LIBRARY_PATH, PATH};
+        let mut variables = self.variables.clone();
+        variables.retain(|name, _| !RUN_FIRST.contains(&name.as_str()) && !name.starts_with("BASH_FUNC_"));
+        for name in [PATH, LD_LIBRARY_PATH] {
+            if let Some(value) = variables.get_mut(name) {
+                *value = value.split(':').filter(|folder| folder.starts_with('/')).collect::<Vec<_>>().join(":");
+            }
+        }
+        variables
+    }
+
+    /// The same for programs that may be Python scripts, which `PYTHONPATH` and the user's packages would come into.
+    pub fn tool_variables(&self) -> BTreeMap<String, String> {
+        let mut variables = self.probe_variables();
+        variables.retain(|name, _| !name.starts_with("PYTHON"));
+        variables.insert("PYTHONNOUSERSITE".to_owned(), "1".to_owned());
+        variables
+    }
+
     /// Finds a program on this environment's `PATH`, or checks a path.
     pub fn find_program(&self, name: &str) -> Option<Utf8PathBuf> {
         self.find_programs(name).into_iter().next()
@@ -131,6 +156,9 @@ mod tests {
         let env = Env::of("/", [("PATH", "/nonexistent")]);
         assert_eq!(env.find_program("sh"), None);
         assert!(Env::of("/", [("PATH", "/bin")]).find_program("sh").is_some());
+        let env = Env::of("/", [("LD_PRELOAD", "x.so"), ("BASH_ENV", "b"), ("PATH", ".:/bin::"), ("PYTHONPATH", "/p")]);
+        assert_eq!(env.probe_variables(), Env::of("/", [("PATH", "/bin"), ("PYTHONPATH", "/p")]).variables);
+        assert!(!env.tool_variables().contains_key("PYTHONPATH"));
         for relative in [".", "", ":", "bin", "./bin:."] {
             assert_eq!(Env::of("/bin", [("PATH", relative)]).find_program("sh"), None, "{relative:?}");
         }

@@ -20,7 +20,7 @@ use super::{lock::Lock, process, signals};
 /// How much of the error stream is kept for a report.
 const KEPT_LINES: usize = 400;
 /// How long the child may take to end after a polite signal.
-const GRACE: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_millis(600);
 /// Time between two looks for a signal.
 const NAP: Duration = Duration::from_millis(50);
 /// How long words may come after the end: what a child leaves behind holds its streams, and we do not wait for that.

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -18,6 +19,8 @@ use crate::domain::index::redact;
 const TRIES: u32 = 3;
 /// Longest page taken into memory.
 const PAGE_LIMIT: u64 = 64 << 20;
+/// Time between two looks for a signal while a peer is silent.
+const NAP: Duration = Duration::from_millis(50);
 
 /// How long to wait for a silent peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,13 +116,21 @@ impl Client {
     /// Gets a page. `accept` is the value of that header.
     pub fn page(&self, url: &str, accept: &str) -> Result<Page, NetError> {
         self.again(url, || {
-            let mut response = self.get(url, accept)?;
-            let media_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
-            let media_type = media_type.and_then(|value| value.split(';').next()).unwrap_or_default();
-            let media_type = media_type.trim().to_ascii_lowercase();
-            let body = response.body_mut().with_config().limit(PAGE_LIMIT).read_to_vec();
-            Ok(Page { media_type, body: body.map_err(|error| failed(url, &error))? })
+            let (client, url, accept) = (self.clone(), url.to_owned(), accept.to_owned());
+            let page = aside(move |sender| {
+                let _ = sender.send(client.read_page(&url, &accept));
+            });
+            next(&page)?.unwrap_or_else(|| Err(NetError::Disk(signals::interrupted())))
         })
+    }
+
+    fn read_page(&self, url: &str, accept: &str) -> Result<Page, NetError> {
+        let mut response = self.get(url, accept)?;
+        let media_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
+        let media_type = media_type.and_then(|value| value.split(';').next()).unwrap_or_default();
+        let media_type = media_type.trim().to_ascii_lowercase();
+        let body = response.body_mut().with_config().limit(PAGE_LIMIT).read_to_vec();
+        Ok(Page { media_type, body: body.map_err(|error| failed(url, &error))? })
     }
 
     /// Downloads a file to `path`, where it appears whole and with the right `sha256` or not at all.
@@ -127,22 +138,19 @@ impl Client {
         let folder = path.parent().unwrap_or(Utf8Path::new("/"));
         fs::create_dir_all(folder).map_err(NetError::Disk)?;
         self.again(url, || {
-            let response = self.get(url, "*/*")?;
             let mut staged =
                 tempfile::Builder::new().prefix(".download-").tempfile_in(folder).map_err(NetError::Disk)?;
-            let mut reader = response.into_body().into_reader();
             let mut hasher = Sha256::new();
-            let mut buffer = vec![0; 1 << 16];
-            loop {
-                if signals::caught() {
-                    return Err(unreachable(url, &signals::interrupted().to_string()));
+            let (client, address) = (self.clone(), url.to_owned());
+            let pieces = aside(move |sender| {
+                if let Err(error) = client.pieces(&address, sender) {
+                    let _ = sender.send(Err(error));
                 }
-                let count = reader.read(&mut buffer).map_err(|error| unreachable(url, &error.to_string()))?;
-                if count == 0 {
-                    break;
-                }
-                hasher.update(&buffer[..count]);
-                staged.write_all(&buffer[..count]).map_err(NetError::Disk)?;
+            });
+            while let Some(piece) = next(&pieces)? {
+                let piece = piece?;
+                hasher.update(&piece);
+                staged.write_all(&piece).map_err(NetError::Disk)?;
             }
             let got = hex::encode(hasher.finalize());
             if !got.eq_ignore_ascii_case(sha256) {
@@ -151,6 +159,19 @@ impl Client {
             staged.persist(path).map_err(|error| NetError::Disk(error.error))?;
             Ok(())
         })
+    }
+
+    /// Reads a file and hands it on in pieces, until nobody takes them any more.
+    fn pieces(&self, url: &str, sender: &mpsc::SyncSender<Result<Vec<u8>, NetError>>) -> Result<(), NetError> {
+        let mut reader = self.get(url, "*/*")?.into_body().into_reader();
+        loop {
+            let mut buffer = vec![0; 1 << 16];
+            let count = reader.read(&mut buffer).map_err(|error| unreachable(url, &error.to_string()))?;
+            buffer.truncate(count);
+            if count == 0 || sender.send(Ok(buffer)).is_err() {
+                return Ok(());
+            }
+        }
     }
 
     fn get(&self, url: &str, accept: &str) -> Result<ureq::http::Response<ureq::Body>, NetError> {
@@ -166,7 +187,7 @@ impl Client {
         let mut pause = self.patience.pause;
         for _ in 1..TRIES {
             match attempt() {
-                Err(error) if passing(&error) && !signals::caught() => std::thread::sleep(pause),
+                Err(error) if passing(&error) && !signals::caught() => rest(pause),
                 other => return other,
             }
             pause *= 2;
@@ -177,6 +198,37 @@ impl Client {
             }
             other => other,
         })
+    }
+}
+
+/// Does what may block on a silent peer in a thread of its own, which is left behind when a signal comes: resolving a
+/// name, connecting and reading cannot be ended from outside.
+fn aside<T: Send + 'static>(work: impl FnOnce(&mpsc::SyncSender<T>) + Send + 'static) -> Receiver<T> {
+    let (sender, receiver) = mpsc::sync_channel(4);
+    // Without a thread the sender is dropped, and the receiver hears of no answer.
+    let _ = std::thread::Builder::new().name("download".to_owned()).spawn(move || work(&sender));
+    receiver
+}
+
+/// What comes next, `None` at the end.
+fn next<T>(receiver: &Receiver<T>) -> Result<Option<T>, NetError> {
+    loop {
+        match receiver.recv_timeout(NAP) {
+            Ok(value) => return Ok(Some(value)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) if signals::caught() => {
+                return Err(NetError::Disk(signals::interrupted()));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// Waits, but not beyond a signal.
+fn rest(pause: Duration) {
+    let watch = super::clock::Stopwatch::start();
+    while watch.elapsed() < pause && !signals::caught() {
+        std::thread::sleep(NAP.min(pause));
     }
 }
 

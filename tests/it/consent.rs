@@ -63,6 +63,13 @@ impl Traps {
             traps.program(&work.join(name));
         }
         fs_err::write(work.join("CMakeLists.txt"), "file(APPEND canary cmake)\n").unwrap();
+        // What bash reads before a script.
+        // A tool that is a script of bash, in a folder of `PATH` that counts.
+        let tools = traps.sandbox.root().join("tools");
+        fs_err::create_dir_all(&tools).unwrap();
+        traps.program(&tools.join("ccache"));
+        fs_err::write(tools.join("ccache"), "#!/bin/bash\necho ccache version 4.8\n").unwrap();
+        fs_err::write(work.join("startup.sh"), format!("echo startup.sh >> {}\n", traps.canary)).unwrap();
         fs_err::write(work.join("uv.toml"), "not = toml = at all\n").unwrap();
         fs_err::write(work.join("pyproject.toml"), "[tool.uv]\nindex-url = 5\n[project]\nname = \"x\"\n").unwrap();
         fs_err::write(work.join(".bazelrc"), "startup --host_jvm_args=-bad\n").unwrap();
@@ -90,8 +97,11 @@ impl Traps {
         let _ = fs_err::remove_file(&self.canary);
         let mut command = self.sandbox.command(args);
         command
-            .env("PATH", ".::/usr/local/bin:/usr/bin:/bin:./")
+            .env("PATH", format!(".::{}:/usr/local/bin:/usr/bin:/bin:./", self.sandbox.root().join("tools")))
             .env("PYTHONPATH", format!("{}:", self.sandbox.root().join("modules")))
+            .env("BASH_ENV", self.sandbox.work().join("startup.sh"))
+            .env("ENV", self.sandbox.work().join("startup.sh"))
+            .env("LD_LIBRARY_PATH", ".:")
             .env("PYTHONSTARTUP", self.sandbox.work().join("setup.py"));
         let said = crate::support::Said::of(command);
         assert!(said.code.is_some_and(|code| code != 1 && code != 101), "{args:?}: {} {}", said.stdout, said.stderr);
@@ -158,6 +168,22 @@ fn commands_that_look_run_nothing() {
         &["completions", "bash"],
     ] {
         assert_eq!(traps.sprung_by(args), "", "{args:?}");
+    }
+}
+
+#[test]
+fn every_command_has_a_row_in_the_page_on_security() {
+    let page = fs_err::read_to_string(project("docs/security.md")).unwrap();
+    let firsts: String = page.lines().filter_map(|line| line.strip_prefix("| ")?.split('|').next()).collect();
+    let help = Sandbox::new().run(&["--help"]).stdout;
+    let listed = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
+    // A description that is too long goes on below itself.
+    let names = listed.take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  "));
+    let names: Vec<&str> =
+        names.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() > 10, "{help}");
+    for name in names.into_iter().filter(|name| *name != "help") {
+        assert!(firsts.contains(&format!("`{name}")), "{name} has no row");
     }
 }
 

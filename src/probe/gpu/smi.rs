@@ -20,7 +20,7 @@ pub(super) fn ask(env: &Env, roots: &Roots) -> Answer {
         return Answer::said("not on PATH");
     };
     let run = |args: &[&str]| {
-        let spec = CommandSpec::new(program.as_str(), "/").args(args.iter().copied()).env(env.variables().clone());
+        let spec = CommandSpec::new(program.as_str(), "/").args(args.iter().copied()).env(env.tool_variables());
         process::capture(&spec, LIMIT)
     };
     let query = |fields: &str| run(&[&format!("--query-gpu={fields}"), "--format=csv,noheader"]);

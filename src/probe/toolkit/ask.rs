@@ -21,7 +21,7 @@ pub(super) struct Answer {
 
 /// The caller's environment without the flags that nvcc would add to every call.
 pub(super) fn variables(env: &Env) -> BTreeMap<String, String> {
-    let mut variables = env.variables().clone();
+    let mut variables = env.tool_variables();
     variables.retain(|name, _| name != vars::NVCC_PREPEND_FLAGS && name != vars::NVCC_APPEND_FLAGS);
     variables
 }
