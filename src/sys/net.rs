@@ -119,8 +119,8 @@ impl Client {
             let (client, url, accept) = (self.clone(), url.to_owned(), accept.to_owned());
             let page = aside(move |sender| {
                 let _ = sender.send(client.read_page(&url, &accept));
-            });
-            next(&page)?.unwrap_or_else(|| Err(NetError::Disk(signals::interrupted())))
+            })?;
+            next(&page)?.unwrap_or_else(|| Err(NetError::Disk(io::ErrorKind::UnexpectedEof.into())))
         })
     }
 
@@ -146,7 +146,7 @@ impl Client {
                 if let Err(error) = client.pieces(&address, sender) {
                     let _ = sender.send(Err(error));
                 }
-            });
+            })?;
             while let Some(piece) = next(&pieces)? {
                 let piece = piece?;
                 hasher.update(&piece);
@@ -203,11 +203,14 @@ impl Client {
 
 /// Does what may block on a silent peer in a thread of its own, which is left behind when a signal comes: resolving a
 /// name, connecting and reading cannot be ended from outside.
-fn aside<T: Send + 'static>(work: impl FnOnce(&mpsc::SyncSender<T>) + Send + 'static) -> Receiver<T> {
+fn aside<T: Send + 'static>(work: impl FnOnce(&mpsc::SyncSender<T>) + Send + 'static) -> Result<Receiver<T>, NetError> {
     let (sender, receiver) = mpsc::sync_channel(4);
-    // Without a thread the sender is dropped, and the receiver hears of no answer.
-    let _ = std::thread::Builder::new().name("download".to_owned()).spawn(move || work(&sender));
-    receiver
+    let started = std::thread::Builder::new().name("download".to_owned()).spawn(move || work(&sender));
+    let limit = |error: io::Error| {
+        let why = format!("no thread can be started for the download ({error}); see `ulimit -u` and `ulimit -v`");
+        NetError::Disk(io::Error::new(error.kind(), why))
+    };
+    started.map(|_| receiver).map_err(limit)
 }
 
 /// What comes next, `None` at the end.

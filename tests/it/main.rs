@@ -30,6 +30,7 @@ mod parity;
 mod provision;
 mod real;
 mod recipe;
+mod silence;
 mod stale;
 mod tidy;
 mod toolchain;
