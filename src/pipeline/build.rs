@@ -93,7 +93,7 @@ pub fn unit(
     let mut summary = Summary {
         unit: name.to_owned(),
         package: name.to_owned(),
-        version: unit.recipe.version.clone().or_else(|| built.made.version()),
+        version: built.made.version().or_else(|| unit.recipe.version.clone()),
         key: unit.key.to_string(),
         restored: false,
         wheel: String::new(),

@@ -113,10 +113,18 @@ fn in_folder(path: &Utf8Path, shown: &str) -> Result<Loaded, Problems> {
         let path = path.join(name);
         path.exists().then(|| read(&path)).transpose()
     };
+    let setup_py = optional("setup.py")?;
+    // What cannot be read there is no part of a recipe, and the build says more about it.
+    let optional_text = |name: &str| plain_text(&path.join(name), LARGEST).ok();
+    let imports = setup_py.as_deref().map(infer::imports).unwrap_or_default();
+    let helpers = imports.into_iter().filter_map(|name| optional_text(&name).map(|text| (name, text))).collect();
     let real = path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
     let sight = infer::Sight {
         folder: real.file_name().unwrap_or_default().to_owned(),
-        setup_py: optional("setup.py")?,
+        setup_py,
+        setup_cfg: optional_text("setup.cfg"),
+        pkg_info: optional_text("PKG-INFO"),
+        helpers,
         pyproject: optional("pyproject.toml")?,
         cmake: optional("CMakeLists.txt")?,
         bazel: Backend::Bazel

@@ -1,10 +1,17 @@
 //! A recipe for a bare source tree: written as text, so that it can be shown, kept and edited.
 //!
-//! It states only what the tree shows. It names no archs: whoever asks for the build must name them or have a GPU.
+//! It states only what the tree shows, each line with the file that shows it. It names no archs: whoever asks for the build
+//! must name them or have a GPU.
+
+mod metadata;
+pub mod switches;
 
 use std::fmt::Write as _;
 
-use crate::domain::requirement::Requirement;
+use self::metadata::Stated;
+use self::switches::{On, Switch};
+use super::Backend;
+use crate::domain::requirement::{self, Requirement};
 
 /// What a look at a source tree found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +24,12 @@ pub struct Sight {
     pub pyproject: Option<String>,
     /// Text of `CMakeLists.txt`.
     pub cmake: Option<String>,
+    /// Text of `setup.cfg`.
+    pub setup_cfg: Option<String>,
+    /// Text of `PKG-INFO`, which an sdist has.
+    pub pkg_info: Option<String>,
+    /// Names and texts of the Python files that `setup.py` imports from the tree.
+    pub helpers: Vec<(String, String)>,
     /// Text of the file that makes the folder a workspace of Bazel's, and that file's name.
     pub bazel: Option<(String, String)>,
 }
@@ -39,8 +52,8 @@ pub fn infer(sight: &Sight) -> Option<Inferred> {
     if let Some(system) = system {
         return Some(pyproject(sight, &system));
     }
-    if let Some(setup) = &sight.setup_py {
-        return Some(setup_py(sight, setup));
+    if sight.setup_py.is_some() {
+        return Some(setup_py(sight));
     }
     if let Some(system) = sight.pyproject.as_deref().and_then(build_system) {
         return Some(pyproject(sight, &system));
@@ -51,52 +64,118 @@ pub fn infer(sight: &Sight) -> Option<Inferred> {
     sight.bazel.as_ref().map(|(file, text)| bazel(sight, file, text))
 }
 
-fn head(name: &str, toolchain: &str, backend: &str) -> String {
-    let name = toml_string(name);
+/// Files of the tree that `setup` may import, as paths below its folder: `from tools.x import y` is `tools/x.py`. Those that
+/// are not there are for the caller to leave out.
+pub fn imports(setup: &str) -> Vec<String> {
+    let modules = setup.lines().filter_map(|line| {
+        let mut words = line.trim_start().split([' ', ',', '\t']).filter(|word| !word.is_empty());
+        let word = words.next().filter(|word| matches!(*word, "import" | "from"))?;
+        let module = words.next()?.trim_start_matches('.');
+        let name = words.nth(1).filter(|_| word == "from").map(|name| format!("{module}/{name}"));
+        Some([Some(module.to_owned()), name])
+    });
+    let mut files: Vec<String> = modules
+        .flatten()
+        .flatten()
+        .map(|module| module.replace('.', "/"))
+        .filter(|module| module.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '/')))
+        .flat_map(|module| [format!("{module}.py"), format!("{module}/__init__.py")])
+        .collect();
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// The beginning of a recipe: the project's name and version with the files that state them, and the backend.
+fn head(sight: &Sight, own: Option<Stated>, toolchain: &str, backend: Backend, file: &str) -> String {
+    let folder = || (clean(&sight.folder), "the folder's name");
+    let (name, origin) = own.map_or_else(folder, |own| (own.value, own.file));
+    let mut package = format!("name = {}  # {origin}\n", toml_string(&name));
+    // A version that a program computes is that of the wheel.
+    if let Some(Stated { value, file }) = metadata::version(sight).filter(|stated| stated.file != "setup.py") {
+        let _ = writeln!(package, "version = {}  # {file}", toml_string(&value));
+    }
     format!(
-        "schema = 1\n\n[package]\nname = {name}\n\n[source]\npath = \".\"\n{toolchain}\n[build]\nbackend = \"{backend}\"\n"
+        "schema = 1\n\n[package]\n{package}\n[source]\npath = \".\"\n{toolchain}\n[build]\nbackend = \"{}\"  # \
+         {file} is there\n",
+        backend.name()
     )
 }
 
-fn setup_py(sight: &Sight, setup: &str) -> Inferred {
-    let name = from_pyproject(sight).or_else(|| name_argument(setup)).filter(|name| legal(name));
-    let mut text = head(&name.unwrap_or_else(|| clean(&sight.folder)), "", "setup.py");
-    let switches: Vec<String> = SWITCHES
-        .iter()
-        .filter(|(name, _)| ['"', '\''].iter().any(|quote| setup.contains(&format!("{quote}{name}{quote}"))))
-        .map(|(name, value)| format!("{name} = \"{value}\""))
-        .collect();
-    if !switches.is_empty() {
-        let _ = writeln!(text, "env = {{ {} }}", switches.join(", "));
-    }
+fn setup_py(sight: &Sight) -> Inferred {
+    let system = sight.pyproject.as_deref().and_then(build_system);
+    let toolchain = system.map(|system| toolchain(&system, Backend::SetupPy.default_requires())).unwrap_or_default();
+    let mut text = head(sight, metadata::name(sight), &toolchain, Backend::SetupPy, "setup.py");
+    text.push_str(&switched("env", &python_switches(sight)));
     Inferred { text, file: "setup.py".to_owned() }
 }
 
+/// `[toolchain]` of a project that names what its build needs: that, and of `more` what it does not name.
+fn toolchain(system: &BuildSystem, more: &[&str]) -> String {
+    let own: Vec<(&String, Requirement)> =
+        system.requires.iter().filter_map(|text| Some((text, text.parse::<Requirement>().ok()?))).collect();
+    // A bound of ours stays where the project's own leaves room for it.
+    let fits = |text: &&&str| {
+        let Ok(ours) = text.parse::<Requirement>() else { return false };
+        let mut same = own.iter().filter(|(_, own)| own.name == ours.name).peekable();
+        if same.peek().is_none() {
+            return true;
+        }
+        let joined = |own: &Requirement| own.range.iter().chain(ours.range.iter()).cloned().collect();
+        !ours.range.is_empty() && same.all(|(_, own)| requirement::contradiction(&joined(own)).is_none())
+    };
+    let more = more.iter().filter(fits);
+    // torch comes with the toolchain.
+    let all = own.iter().filter(|(_, own)| own.name != "torch").map(|(text, _)| text.as_str()).chain(more.copied());
+    let all: Vec<String> = all.map(toml_string).collect();
+    let mut text =
+        format!("\n[toolchain]\nbuild-requires = [{}]  # pyproject.toml, and what it leaves out\n", all.join(", "));
+    let pin = own.iter().find(|(_, own)| own.name == "torch" && !own.range.is_empty() && !own.conditional);
+    if let Some((_, torch)) = pin {
+        let _ = writeln!(text, "torch = {}  # pyproject.toml", toml_string(&torch.range.to_string()));
+    }
+    text
+}
+
+/// The switches that setup.py and what it imports read.
+fn python_switches(sight: &Sight) -> Vec<Switch> {
+    let setup = sight.setup_py.iter().map(|text| ("setup.py".to_owned(), text.clone()));
+    switches::in_python(&setup.chain(sight.helpers.iter().cloned()).collect::<Vec<_>>())
+}
+
+/// Lines of `[build]` that set `switches` in the table `table`, each with the place that reads it.
+fn switched(table: &str, switches: &[Switch]) -> String {
+    let line = |Switch { name, place, on }: &Switch| match on {
+        On::Value(value, how) => format!("{table}.{name} = {}  # {place} {how}\n", toml_string(value)),
+        On::ByDefault => format!("# {table}.{name} is not set: {place} takes it as on\n"),
+        On::Unknown => format!("# {table}.{name} is not set: {place} reads it, but for which value is unknown\n"),
+    };
+    switches.iter().map(line).collect()
+}
+
 fn pyproject(sight: &Sight, system: &BuildSystem) -> Inferred {
-    let name = from_pyproject(sight).filter(|name| legal(name)).unwrap_or_else(|| clean(&sight.folder));
-    // torch comes with the toolchain, and CMake and ninja are what such backends look for and do not always name.
+    // CMake and ninja are what such backends look for and do not always name.
+    let toolchain = toolchain(system, &["build", "cmake", "ninja"]);
+    let mut text = head(sight, metadata::name(sight), &toolchain, Backend::Pyproject, "pyproject.toml");
     let named = |name: &str| system.requires.iter().any(|own| own.parse::<Requirement>().is_ok_and(|r| r.name == name));
-    let own = system.requires.iter().filter(|text| text.parse::<Requirement>().is_ok_and(|r| r.name != "torch"));
-    let more = ["build", "cmake", "ninja"].into_iter().filter(|name| !named(name));
-    let all: Vec<String> = own.map(String::as_str).chain(more).map(toml_string).collect();
-    let toolchain = format!("\n[toolchain]\nbuild-requires = [{}]\n", all.join(", "));
-    let mut text = head(&name, &toolchain, "pyproject");
     let uses_torch = named("torch") || sight.cmake.as_deref().is_some_and(|lists| lists.contains("find_package(Torch"));
     if !uses_torch && !system.is_setuptools() {
-        text.push_str("archs-for = [\"cmake\"]\n");
+        text.push_str("archs-for = [\"cmake\"]  # no torch is named\n");
     }
+    text.push_str(&switched("env", &python_switches(sight)));
     Inferred { text, file: "pyproject.toml".to_owned() }
 }
 
 fn cmake(sight: &Sight, lists: &str) -> Inferred {
     let own = call(lists, "project").and_then(|inside| inside.split_whitespace().next().map(str::to_owned));
-    let name = own.filter(|name| legal(name)).unwrap_or_else(|| clean(&sight.folder));
-    let mut text = head(&name, "", "cmake");
-    let consumers: Vec<&str> =
-        READERS.iter().filter(|(mark, _)| lists.contains(mark)).map(|(_, consumer)| *consumer).take(1).collect();
-    if let Some(consumer) = consumers.first() {
-        let _ = writeln!(text, "archs-for = [\"{consumer}\"]");
+    let own = own.filter(|name| legal(name)).map(|value| Stated { value, file: "CMakeLists.txt" });
+    let mut text = head(sight, own, "", Backend::Cmake, "CMakeLists.txt");
+    if let Some((mark, consumer)) = READERS.iter().find(|(mark, _)| lists.contains(mark)) {
+        let _ = writeln!(text, "archs-for = [\"{consumer}\"]  # CMakeLists.txt has `{mark}`");
     }
+    let (options, variables) = switches::in_cmake("CMakeLists.txt", lists);
+    text.push_str(&switched("env", &variables));
+    text.push_str(&switched("cmake.defines", &options));
     Inferred { text, file: "CMakeLists.txt".to_owned() }
 }
 
@@ -107,8 +186,9 @@ const READERS: [(&str, &str); 3] =
 fn bazel(sight: &Sight, file: &str, text: &str) -> Inferred {
     let call = call(text, "workspace").or_else(|| call(text, "module")).unwrap_or_default();
     let own = call.split_once("name").and_then(|(_, rest)| rest.split(['"', '\'']).nth(1).map(str::to_owned));
-    let name = own.filter(|name| legal(name)).unwrap_or_else(|| clean(&sight.folder));
-    let mut text = head(&name, "", "bazel");
+    let file_name = if file == "MODULE.bazel" { "MODULE.bazel" } else { "WORKSPACE" };
+    let own = own.filter(|name| legal(name)).map(|value| Stated { value, file: file_name });
+    let mut text = head(sight, own, "", Backend::Bazel, file);
     text.push_str("bazel.targets = [\"//...\"]\n");
     Inferred { text, file: file.to_owned() }
 }
@@ -143,39 +223,16 @@ fn build_system(pyproject: &str) -> Option<BuildSystem> {
     Some(BuildSystem { backend, requires: requires.filter_map(toml::Value::as_str).map(str::to_owned).collect() })
 }
 
-fn from_pyproject(sight: &Sight) -> Option<String> {
+/// `[project]` of `pyproject.toml`.
+fn project(sight: &Sight) -> Option<toml::Table> {
     let table: toml::Table = toml::from_str(sight.pyproject.as_deref()?).ok()?;
-    Some(table.get("project")?.get("name")?.as_str()?.to_owned())
+    table.get("project")?.as_table().cloned()
 }
 
 fn legal(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('.')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
-}
-
-/// Switches of common setup.py files that turn the CUDA part on where no GPU is in sight. Only a quoted name counts: that
-/// is how a variable is read, while `-DWITH_CUDA` is a macro.
-const SWITCHES: [(&str, &str); 2] = [("FORCE_CUDA", "1"), ("WITH_CUDA", "1")];
-
-/// The literal of the `name=` argument in the `setup(` call. Extensions have names too, and come after `setup(` or
-/// before it, so the first literal behind `setup(` that is not inside an `Extension(` call is taken.
-fn name_argument(setup: &str) -> Option<String> {
-    let call = setup.rfind("setup(")?;
-    let mut rest = &setup[call + "setup(".len()..];
-    loop {
-        let at = rest.find("name")?;
-        let before = &rest[..at];
-        let own = before.matches("Extension(").count() == 0;
-        let value = rest[at + "name".len()..].trim_start();
-        rest = &rest[at + "name".len()..];
-        let boundary = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
-        if let (true, true, Some(value)) = (own, boundary, value.strip_prefix('=')) {
-            let value = value.trim_start();
-            let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-            return value[1..].split(quote).next().map(str::to_owned);
-        }
-    }
 }
 
 fn clean(folder: &str) -> String {
@@ -205,6 +262,7 @@ mod tests {
             pyproject: text("pyproject.toml"),
             cmake: text("CMakeLists.txt"),
             bazel: text("WORKSPACE").map(|text| ("WORKSPACE".to_owned(), text)),
+            ..Sight::default()
         }
     }
 
@@ -246,6 +304,37 @@ mod tests {
         let new = recipe(&sight(&[("pyproject.toml", setuptools)]));
         assert_eq!((new.build.backend, new.build.archs.consumers.len()), (Backend::Pyproject, 2));
         assert!(!new.toolchain.build_requires.contains(&"torch".to_owned()));
+    }
+
+    #[test]
+    fn what_pyproject_requires_is_joined_with_what_setup_py_needs_anyway() {
+        let system = "[build-system]\nrequires = [\"setuptools>=77\", \"torch==2.11.0\", \"pybind11\"]\n";
+        let found = recipe(&sight(&[("setup.py", "setup(name='x')"), ("pyproject.toml", system)]));
+        assert_eq!(found.toolchain.build_requires, ["setuptools>=77", "pybind11", "setuptools<81", "wheel", "ninja"]);
+        assert_eq!((found.toolchain.torch.as_str(), found.build.backend), ("==2.11.0", Backend::SetupPy));
+        let newer = system.replace("77", "82");
+        let found = recipe(&sight(&[("setup.py", "setup(name='x')"), ("pyproject.toml", &newer)]));
+        assert_eq!(found.toolchain.build_requires, ["setuptools>=82", "pybind11", "wheel", "ninja"]);
+    }
+
+    #[test]
+    fn switches_are_set_with_their_place_and_never_invented() {
+        let setup = "macros = ['-DWITH_CUDA']\nfrom tools.flags import on\nif on('FORCE_CUDA'): pass\n\
+                     b = int(os.getenv('BUILD_CUDA_EXT', '1')) == 1\nsetup(name='x')\n";
+        let flags = "def on(name):\n    return os.environ.get(name, 'OFF') == 'ON'\n";
+        let sight = Sight {
+            helpers: vec![("tools/flags.py".into(), flags.into())],
+            pkg_info: Some("Name: y\nVersion: 1.2\n".into()),
+            ..sight(&[("setup.py", setup)])
+        };
+        assert!(imports(setup).contains(&"tools/flags.py".to_owned()));
+        let found = recipe(&sight);
+        let env: Vec<_> = found.build.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!((env, found.version.as_deref()), (vec![("FORCE_CUDA", "ON")], Some("1.2")));
+        insta::assert_snapshot!(infer(&sight).unwrap().text);
+        let cmake = "project(x)\noption(WITH_CUDA \"with CUDA\" OFF)\n";
+        let found = recipe(&super::tests::sight(&[("CMakeLists.txt", cmake)]));
+        assert_eq!(found.build.cmake.defines["WITH_CUDA"], "ON");
     }
 
     #[test]
