@@ -4,14 +4,16 @@
 //! it is a plain file, reached through plain folders, with the size and digest of the manifest. What happens to a
 //! damaged entry is decided in `store` and `gc`.
 
-use crate::disk::{absent_is_none, hash_file};
+use crate::disk::{absent_is_none, hash_file, open_plain};
 use crate::error::Context;
 use crate::layout::{FILES, INPUTS, MANIFEST};
-use crate::manifest::{FileRecord, Manifest, Parsed, check_name, parse};
+use crate::manifest::{FileRecord, LARGEST, Manifest, Parsed, check_name, parse};
 use crate::{Key, Result, canonical_json, digest};
+use fs_err::OpenOptions;
 use serde::Serialize;
 use serde_json::Value;
-use std::io;
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// An artifact in the store.
@@ -90,6 +92,25 @@ pub enum Damage {
         /// The name as listed.
         name: String,
     },
+    /// A symbolic link stands where the entry's folder should be.
+    #[error("a symbolic link stands in place of its folder")]
+    Link,
+    /// The manifest or the inputs are larger than any that this store writes.
+    #[error("{name} is larger than {most} bytes")]
+    TooLarge {
+        /// Its name in the entry.
+        name: String,
+        /// The largest size that is read.
+        most: u64,
+    },
+    /// Another user made the entry, and could have put anything there.
+    #[error("{} belongs to another user (uid {owner})", .path.display())]
+    Foreign {
+        /// The folder or manifest.
+        path: PathBuf,
+        /// The uid of its owner.
+        owner: u32,
+    },
     /// A file is gone.
     #[error("{name} is missing")]
     Missing {
@@ -135,10 +156,14 @@ pub(crate) enum Found {
 
 /// Reads manifest and inputs, and checks these two, but not the files: fast enough for an overview.
 pub(crate) fn read(folder: &Path, key: &Key) -> Result<Found> {
+    if absent_is_none(fs_err::symlink_metadata(folder)).context("look at", folder)?.is_some_and(|it| it.is_symlink()) {
+        return Ok(Found::Damaged(Damage::Link));
+    }
     let path = folder.join(MANIFEST);
     let manifest = match read_plain(folder, MANIFEST).context("read the manifest", &path)? {
         Read::Absent => return Ok(Found::Nothing),
         Read::Special => return Ok(Found::Damaged(not_a_file(MANIFEST))),
+        Read::TooLarge => return Ok(Found::Damaged(too_large(MANIFEST))),
         Read::Bytes(bytes) => match parse(&bytes) {
             Parsed::Newer(format) => return Ok(Found::Newer(format)),
             Parsed::Unreadable(detail) => {
@@ -158,6 +183,7 @@ pub(crate) fn read(folder: &Path, key: &Key) -> Result<Found> {
     let inputs = match read_plain(folder, INPUTS).context("read the inputs", &path)? {
         Read::Absent => return Ok(Found::Damaged(missing(INPUTS))),
         Read::Special => return Ok(Found::Damaged(not_a_file(INPUTS))),
+        Read::TooLarge => return Ok(Found::Damaged(too_large(INPUTS))),
         Read::Bytes(bytes) => bytes,
     };
     let wrong_inputs = || {
@@ -177,12 +203,22 @@ pub(crate) fn read(folder: &Path, key: &Key) -> Result<Found> {
     Ok(Found::Entry(Box::new(entry)))
 }
 
-/// Like [`read`], and then every file byte by byte.
+/// Like [`read`], and then the owner, and every file byte by byte. An overview shows the entries of others, too; only
+/// what is served has to be one's own.
 pub(crate) fn read_and_verify(folder: &Path, key: &Key) -> Result<Found> {
     let found = read(folder, key)?;
     let Found::Entry(entry) = &found else {
         return Ok(found);
     };
+    for path in [folder.to_owned(), folder.join(MANIFEST)] {
+        let Some(there) = absent_is_none(fs_err::symlink_metadata(&path)).context("look at", &path)? else {
+            return Ok(Found::Nothing);
+        };
+        let owner = there.uid();
+        if !is_trusted(owner, rustix::process::geteuid().as_raw()) {
+            return Ok(Found::Damaged(Damage::Foreign { path, owner }));
+        }
+    }
     let files = entry.folder();
     for file in &entry.manifest.files {
         if let Some(damage) = verify(&files, file)? {
@@ -190,6 +226,11 @@ pub(crate) fn read_and_verify(folder: &Path, key: &Key) -> Result<Found> {
         }
     }
     Ok(found)
+}
+
+/// One's own, and those of root, who can replace everything anyway.
+fn is_trusted(owner: u32, user: u32) -> bool {
+    owner == user || owner == 0
 }
 
 fn verify(files: &Path, record: &FileRecord) -> Result<Option<Damage>> {
@@ -248,15 +289,27 @@ fn kind(base: &Path, name: &str) -> io::Result<Kind> {
 enum Read {
     Absent,
     Special,
+    TooLarge,
     Bytes(Vec<u8>),
 }
 
 fn read_plain(folder: &Path, name: &str) -> io::Result<Read> {
-    Ok(match kind(folder, name)? {
-        Kind::Absent => Read::Absent,
-        Kind::Special => Read::Special,
-        Kind::Plain(_) => absent_is_none(fs_err::read(folder.join(name)))?.map_or(Read::Absent, Read::Bytes),
-    })
+    match kind(folder, name)? {
+        Kind::Absent => return Ok(Read::Absent),
+        Kind::Special => return Ok(Read::Special),
+        Kind::Plain(_) => {}
+    }
+    let Some(file) = absent_is_none(open_plain(&folder.join(name), OpenOptions::new().read(true)))? else {
+        return Ok(Read::Absent);
+    };
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    Ok(if bytes.len() as u64 > LARGEST { Read::TooLarge } else { Read::Bytes(bytes) })
+}
+
+fn too_large(name: &str) -> Damage {
+    let name = name.to_owned();
+    Damage::TooLarge { name, most: LARGEST }
 }
 
 fn missing(name: &str) -> Damage {
@@ -267,4 +320,15 @@ fn missing(name: &str) -> Damage {
 fn not_a_file(name: &str) -> Damage {
     let name = name.to_owned();
     Damage::NotAFile { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_oneself_and_of_root_are_trusted() {
+        assert!(is_trusted(1000, 1000) && is_trusted(0, 1000) && is_trusted(0, 0));
+        assert!(!is_trusted(1001, 1000) && !is_trusted(1000, 0));
+    }
 }

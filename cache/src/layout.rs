@@ -21,8 +21,11 @@
 //!     └── key-9f86…0a08.lock      held by the one builder of a key
 //! ```
 
+use crate::disk::open_plain;
 use crate::error::Context;
 use crate::{Error, Key, Result};
+use fs_err::OpenOptions;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The name of the lock on the whole store: builds share it, removal wants it alone.
@@ -89,15 +92,26 @@ impl Layout {
             fs_err::create_dir_all(&folder).context("create the cache folder", &folder)?;
         }
         let tag = self.root.join(TAG);
-        let tagged = fs_err::read(&tag).is_ok_and(|found| found.starts_with(TAG_SIGNATURE.as_bytes()));
-        if !tagged {
-            let text = format!(
-                "{TAG_SIGNATURE}\n# Built artifacts of cuwright. All of it can be built again, so it may be deleted.\n"
-            );
-            fs_err::write(&tag, text).context("mark the cache folder", &tag)?;
-        }
-        Ok(())
+        mark(&tag).context("mark the cache folder", &tag)
     }
+}
+
+/// Writes the tag, unless it is there.
+fn mark(tag: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    if let Ok(file) = open_plain(tag, options.read(true)) {
+        let mut found = Vec::new();
+        file.take(TAG_SIGNATURE.len() as u64).read_to_end(&mut found)?;
+        if found == TAG_SIGNATURE.as_bytes() {
+            return Ok(());
+        }
+    }
+    let mut file = open_plain(tag, options.write(true).create(true).truncate(false))?;
+    file.set_len(0)?;
+    writeln!(
+        file,
+        "{TAG_SIGNATURE}\n# Built artifacts of cuwright. All of it can be built again, so it may be deleted."
+    )
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! whoever holds it. There is no clock here: waiting is counted in naps, and the caller decides when to stop.
 //! A filesystem without locks gives a guard that says so, because a cache without locks still beats no cache.
 
-use crate::disk::{absent_is_none, inode, is_absent};
+use crate::disk::{absent_is_none, inode, is_absent, open_plain};
 use crate::error::Context;
 use crate::layout::Layout;
 use crate::{Error, Result, Store};
+use fs_err::OpenOptions;
 use std::fs::TryLockError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -159,7 +160,7 @@ fn attempt_with(
         // The holder before us may have deleted the file after we opened it. Then we hold a lock that nobody
         // else can see, and must open the new file instead.
         let ours = file.metadata().context("look at the lock file", path)?;
-        match fs_err::metadata(path) {
+        match fs_err::symlink_metadata(path) {
             Ok(current) if inode(&current) == inode(&ours) => {
                 return Ok(Attempt::Held(Held(file)));
             }
@@ -173,11 +174,11 @@ fn attempt_with(
 
 /// Opens or creates a lock file. `None` where a reader finds none and cannot make one.
 fn open(path: &Path, mode: Mode) -> io::Result<Option<fs_err::File>> {
-    let result = fs_err::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let result = open_plain(path, OpenOptions::new().read(true).write(true).create(true).truncate(false));
     match result {
         Ok(file) => Ok(Some(file)),
         Err(error) if mode == Mode::Shared && (is_read_only(&error) || is_absent(&error)) => {
-            absent_is_none(fs_err::File::open(path))
+            absent_is_none(open_plain(path, OpenOptions::new().read(true)))
         }
         Err(error) => Err(error),
     }

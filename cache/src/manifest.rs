@@ -11,6 +11,8 @@ use std::path::PathBuf;
 /// The newest format that this version reads, and the one it writes.
 pub(crate) const FORMAT: u64 = 1;
 const REVISION: u64 = 0;
+/// Most bytes of a manifest, and of the inputs beside it: hundreds of times what a build writes.
+pub(crate) const LARGEST: u64 = 1 << 20;
 
 /// The manifest of an entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use crate::disk::{absent_is_none, hash_file, sync_folder, touch, write_new};
 use crate::entry::{Found, read_and_verify};
 use crate::error::Context;
 use crate::layout::{FILES, INPUTS, LAST_USED, MANIFEST};
-use crate::manifest::{FORMAT, FileRecord, Manifest, check_name};
+use crate::manifest::{FORMAT, FileRecord, LARGEST, Manifest, check_name};
 use crate::scratch::Scratch;
 use crate::{Entry, Error, Key, Result, Store, canonical_json, digest};
 use serde_json::Value;
@@ -139,6 +139,11 @@ impl Staging {
         text.push(b'\n');
 
         let inputs_path = folder.join(INPUTS);
+        for (path, bytes) in [(&path, &text), (&inputs_path, &inputs)] {
+            if bytes.len() as u64 > LARGEST {
+                return Err(Error::BadFile { path: path.clone(), why: "it would be larger than 1 MiB" });
+            }
+        }
         write_new(&inputs_path, &inputs).context("write", &inputs_path)?;
         let marker = folder.join(LAST_USED);
         touch(&marker, now).context("write", &marker)?;

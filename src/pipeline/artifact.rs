@@ -3,9 +3,11 @@
 //! An entry holds the wheel and what its build read; its metadata is the [`Summary`] of that build. One entry a key: what
 //! was built again because something outside has changed takes the place of the older one.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cache::{Guard, Key, Lookup, Mode, STORE_LOCK, Store, Wait};
+use cache::{Damage, Guard, Key, Lookup, Mode, STORE_LOCK, Store, Wait};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 
@@ -34,6 +36,8 @@ pub struct Cached {
 /// The store, or nothing where it cannot be used.
 pub struct Artifacts {
     store: Option<Store>,
+    /// Faults that were reported: one folder that cannot be used is one warning, whatever needs it.
+    reported: Mutex<BTreeSet<String>>,
 }
 
 /// Locks that a build holds: nobody removes the store's entries, nobody else builds this key.
@@ -47,11 +51,11 @@ impl Artifacts {
     /// Opens the store below the cache root.
     pub fn open(context: &Context<'_>, unit: &str) -> Self {
         match Store::open(context.cache_root.as_std_path()) {
-            Ok(store) => Self { store: Some(store) },
+            Ok(store) => Self { store: Some(store), reported: Mutex::default() },
             Err(error) => {
                 context
                     .warn(unit, format!("the artifact cache cannot be used, building without it: {}", chain(&error)));
-                Self { store: None }
+                Self { store: None, reported: Mutex::default() }
             }
         }
     }
@@ -72,13 +76,17 @@ impl Artifacts {
                 return Ok(Cached { wheel, summary });
             }
             Ok(Lookup::Miss) => {}
+            Ok(Lookup::Evicted { reason: reason @ Damage::Foreign { .. }, .. }) => {
+                let what = format!("the cached artifact {} is not used, and is rebuilt: {reason}", key.short());
+                context.warn(name, what);
+            }
             Ok(Lookup::Evicted { reason, .. }) => {
                 context.warn(name, format!("the cached artifact {} was damaged and is rebuilt: {reason}", key.short()));
             }
             Ok(_) => {
                 context.warn(name, format!("the artifact {} was written by a newer cuwright; left alone", key.short()));
             }
-            Err(error) => context.warn(name, format!("the artifact cache could not be read: {}", chain(&error))),
+            Err(error) => self.warn(context, name, "the artifact cache could not be read", &error),
         }
         Err(None)
     }
@@ -112,7 +120,7 @@ impl Artifacts {
                 }
                 // Whoever was asked to stop while waiting says so itself.
                 Err(_) if signals::caught() => {}
-                Err(error) => context.warn(unit, format!("no lock on the cache: {}", chain(&error))),
+                Err(error) => self.warn(context, unit, "no lock on the cache", &error),
             }
         }
         held
@@ -148,7 +156,16 @@ impl Artifacts {
         });
         match stored {
             Ok(_) => record::remember(&reads, memo(context, &unit.key, &cache::digest(&text))),
-            Err(error) => context.warn(&summary.unit, format!("the artifact was not cached: {}", chain(&error))),
+            Err(error) => self.warn(context, &summary.unit, "the artifact was not cached", &error),
+        }
+    }
+
+    /// Reports a fault of the cache, once.
+    fn warn(&self, context: &Context<'_>, unit: &str, what: &str, error: &cache::Error) {
+        let why = chain(error);
+        let first = self.reported.lock().unwrap_or_else(PoisonError::into_inner).insert(why.clone());
+        if first {
+            context.warn(unit, format!("{what}: {why}"));
         }
     }
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::fs::OFlags;
 
 use super::signals;
 
@@ -73,7 +75,23 @@ fn open(path: &Utf8Path) -> io::Result<fs::File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    fs::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)
+    // Whoever can write to the folder must not choose what is opened, nor let us wait for the other end of a pipe.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = fs::OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true).custom_flags(flags.bits().cast_signed());
+    let opened = options.open(path);
+    let found = match &opened {
+        Ok(file) => file.metadata()?,
+        Err(_) => match fs::symlink_metadata(path) {
+            Ok(found) => found,
+            Err(_) => return opened,
+        },
+    };
+    if found.is_file() {
+        return opened;
+    }
+    let what = if found.is_symlink() { "a symbolic link" } else { "no regular file" };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("the lock file {path} is {what}; remove it")))
 }
 
 /// Network file systems without locks are used as they are: one user at a time is by far the usual case there.
@@ -103,5 +121,28 @@ mod tests {
         assert!(Lock::try_exclusive(&path).unwrap().is_none(), "a handle keeps the lock");
         drop(child);
         assert!(Lock::try_exclusive(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn what_stands_in_place_of_a_lock_file_is_named_and_neither_followed_nor_waited_for() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        fs::os::unix::fs::symlink(root.join("elsewhere"), root.join("link")).unwrap();
+        mknodat(CWD, root.join("pipe").as_std_path(), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+        fs::create_dir(root.join("folder")).unwrap();
+        for name in ["link", "pipe", "socket", "folder"] {
+            let path = root.join(name);
+            let errors = [
+                Lock::shared(&path).map(drop),
+                Lock::exclusive(&path, || {}).map(drop),
+                Lock::try_exclusive(&path).map(drop),
+            ];
+            for error in errors {
+                assert!(error.unwrap_err().to_string().contains(path.as_str()), "{name}");
+            }
+        }
+        assert!(!root.join("elsewhere").exists());
     }
 }

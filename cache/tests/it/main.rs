@@ -14,5 +14,6 @@ mod faults;
 mod lifecycle;
 mod locks;
 mod removal;
+mod strange;
 mod support;
 mod why;
