@@ -127,7 +127,7 @@ fn fetch(sdist: &Sdist, root: &Utf8Path, client: &Client, index: &Index) -> Resu
             }
         };
         let Some(files) = simple::files(&page_url, &page.media_type, &page.body) else {
-            seen.push(format!("{} is no page of a package index", redact(&page_url)));
+            seen.push(format!("{} is no page of a package index, or names more than 200,000 files", redact(&page_url)));
             continue;
         };
         let named: Vec<&simple::File> = files.iter().filter(|file| is_sdist_of(&file.name, sdist)).collect();

@@ -16,7 +16,10 @@ pub(super) struct File {
     pub(super) sha256: Option<String>,
 }
 
-/// The files named by a page at `page_url`; `None` where the page is neither form.
+/// Most files of one project; the largest ones of PyPI have some ten thousand.
+const MOST: usize = 200_000;
+
+/// The files named by a page at `page_url`; `None` where the page is neither form, or names more than 200,000.
 pub(super) fn files(page_url: &str, media_type: &str, body: &[u8]) -> Option<Vec<File>> {
     if media_type.ends_with("json") { json(page_url, body) } else { html(page_url, &String::from_utf8_lossy(body)) }
 }
@@ -38,6 +41,9 @@ fn json(page_url: &str, body: &[u8]) -> Option<Vec<File>> {
         sha256: Option<String>,
     }
     let project: Project = serde_json::from_slice(body).ok()?;
+    if project.files.len() > MOST {
+        return None;
+    }
     let file = |listed: Listed| File {
         url: join(page_url, &listed.url),
         name: listed.filename,
@@ -53,9 +59,15 @@ fn html(page_url: &str, text: &str) -> Option<Vec<File>> {
         return None;
     }
     let mut found = Vec::new();
-    for (at, _) in lower.match_indices("<a") {
-        let Some(end) = lower[at..].find('>') else { continue };
-        let Some(address) = attribute(&text[at..at + end], &lower[at..at + end], "href=") else { continue };
+    let mut from = 0;
+    // Past each `>`, so that every byte is looked at once: a page of nothing but `<a<a<a` must not keep us for hours.
+    while let Some(at) = lower[from..].find("<a").map(|at| from + at) {
+        let Some(end) = lower[at..].find('>').map(|end| at + end) else { break };
+        from = end + 1;
+        let Some(address) = attribute(&text[at..end], &lower[at..end], "href=") else { continue };
+        if found.len() == MOST {
+            return None;
+        }
         let address = address.replace("&amp;", "&").replace("&#43;", "+");
         let (address, fragment) = address.split_once('#').unwrap_or((&address, ""));
         let sha256 = fragment.split('&').find_map(|part| part.strip_prefix("sha256=")).map(str::to_ascii_lowercase);
@@ -131,6 +143,23 @@ mod tests {
         assert_eq!(json[0].url, "http://i.invalid/f/x-1.tar.gz");
         assert_eq!(files(page, "text/html", b"nonsense"), None);
         assert_eq!(files(page, "application/json", b"{}"), None);
+    }
+
+    #[test]
+    fn a_page_made_to_keep_us_is_read_once() {
+        let page = "http://i.invalid/simple/x/";
+        let read = |body: &str| files(page, "text/html", body.as_bytes()).map(|files| files.len());
+        let watch = crate::sys::clock::Stopwatch::start();
+        for tag in ["<a", "<a ", "<a href=", "<a href='", "<a\u{130}", "<a <A"] {
+            assert_eq!(read(&tag.repeat(500_000)), Some(0), "{tag}");
+            let closed = tag.repeat(500_000) + ">";
+            assert!(read(&closed).is_some_and(|count| count < 2), "{tag}");
+        }
+        assert!(watch.elapsed().as_secs() < 60, "{:?}", watch.elapsed());
+        assert_eq!(read(&"<a href=x>".repeat(MOST)), Some(MOST));
+        assert_eq!(read(&"<a href=x>".repeat(MOST + 1)), None);
+        let listed = r#"{"filename":"x","url":"x"},"#.repeat(MOST) + r#"{"filename":"x","url":"x"}"#;
+        assert_eq!(files(page, "application/json", format!(r#"{{"files":[{listed}]}}"#).as_bytes()), None);
     }
 
     #[test]
