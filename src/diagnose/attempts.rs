@@ -64,7 +64,7 @@ mod tests {
             Command::new(5, "pip install torch"),
             Command::new(9, "MAX_JOBS=2 pip install -v --no-build-isolation x 2>&1 | tee log"),
         ];
-        assert_eq!(overcome(&commands, 12), [1..5]);
+        assert_eq!(overcome(&commands, 12), vec![std::ops::Range { start: 1, end: 5 }]);
         assert!(overcome(&commands, 9).is_empty(), "the second attempt has no end yet");
         let moved = [Command::new(1, "pip install ."), Command::new(2, "cd b"), Command::new(3, "pip install .")];
         assert!(overcome(&moved, 9).is_empty(), "another folder is other work");

@@ -33,7 +33,7 @@ fn put(kind: &str, path: &Path, victim: &Path) {
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, result) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(work()));
-    result.recv_timeout(Duration::from_secs(60)).expect("it panicked or hangs")
+    result.recv_timeout(Duration::from_mins(1)).expect("it panicked or hangs")
 }
 
 /// Runs `work` once per kind, with that in place of `name` below the root or, with `*`, the entry; then looks that a link

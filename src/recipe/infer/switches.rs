@@ -1,8 +1,6 @@
-//! Private switches of a project: the variables by which its build is told to compile its CUDA part although no GPU is in
-//! sight, or to compile rather than download.
+//! Private switches of a project: variables that make its build compile its CUDA part without a GPU in sight.
 //!
-//! Python files are read as text, never run. Invariant: a switch is set only to a value that the project compares its
-//! variable with; a read whose comparison is not understood is reported and sets nothing.
+//! Files are read as text, never run. A switch is set only to a value that the project compares its variable with.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +9,7 @@ use regex::Regex;
 /// A switch that a source reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switch {
-    /// Name of the variable, or of the `CMake` option.
+    /// Of the variable or `CMake` option.
     pub name: String,
     /// Where it is read, as `file:line`.
     pub place: String,
@@ -30,7 +28,7 @@ pub enum On {
     Unknown,
 }
 
-/// The switches that `files` read, each once, by name. A file is its name below the tree and its text.
+/// The switches that `files` (name below the tree, text) read, each once, by name.
 pub fn in_python(files: &[(String, String)]) -> Vec<Switch> {
     let Some(words) = Words::new() else { return Vec::new() };
     let mut found = BTreeMap::new();
