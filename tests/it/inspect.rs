@@ -115,15 +115,15 @@ fn one_broken_wheel_hides_nothing_of_a_folder() {
     let dist = sandbox.work().join("dist");
     let library = Library { fatbins: &[&["sm_80"]], ..Library::default() }.write(&dist.join("lib/k.so"));
     let bytes = fs_err::read(&library).unwrap();
-    let good = wheel(&dist.join("b-1-py3-none-any.whl"), &[("b/_C.so", &bytes)]);
+    let good = wheel(&dist.join("b-1-py3-none-linux_x86_64.whl"), &[("b/_C.so", &bytes)]);
     let whole = fs_err::read(good).unwrap();
-    fs_err::write(dist.join("a-1-py3-none-any.whl"), &whole[..whole.len() / 2]).unwrap();
-    fs_err::write(dist.join("c-1-py3-none-any.whl"), "<html>not found</html>").unwrap();
+    fs_err::write(dist.join("a-1-py3-none-linux_x86_64.whl"), &whole[..whole.len() / 2]).unwrap();
+    fs_err::write(dist.join("c-1-py3-none-linux_x86_64.whl"), "<html>not found</html>").unwrap();
     let said = sandbox.run(&["inspect", "dist", "--summary"]).assert_code(14);
     let heads: Vec<&str> = said.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
-    assert_eq!(heads, ["dist/b-1-py3-none-any.whl:b/_C.so: 1 image", "dist/lib/k.so: 1 image"]);
+    assert_eq!(heads, ["dist/b-1-py3-none-linux_x86_64.whl:b/_C.so: 1 image", "dist/lib/k.so: 1 image"]);
     for name in ["a-1", "c-1"] {
-        let message = format!("dist/{name}-py3-none-any.whl cannot be read as a wheel");
+        let message = format!("dist/{name}-py3-none-linux_x86_64.whl cannot be read as a wheel");
         assert!(said.stderr.contains(&message), "{}", said.stderr);
     }
     let said = sandbox.run(&["verify", "dist", "--expect", "8.0", "--json"]).assert_code(14);
@@ -133,9 +133,9 @@ fn one_broken_wheel_hides_nothing_of_a_folder() {
         inputs.iter().map(|input| (input["file"].as_str().unwrap(), input["ok"].as_bool().unwrap())).collect();
     let of = |name: &'static str, ok| (name, ok);
     let want = [
-        of("dist/a-1-py3-none-any.whl", false),
-        of("dist/b-1-py3-none-any.whl", true),
-        of("dist/c-1-py3-none-any.whl", false),
+        of("dist/a-1-py3-none-linux_x86_64.whl", false),
+        of("dist/b-1-py3-none-linux_x86_64.whl", true),
+        of("dist/c-1-py3-none-linux_x86_64.whl", false),
         of("dist", true),
     ];
     assert_eq!(told, want);
