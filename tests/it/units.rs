@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 
+use crate::support::artifact::rename;
 use crate::support::real::{self, Running, Signal, artifact, copy, quick, stamp, wait_for};
 use crate::support::{Said, Sandbox, project};
 
@@ -33,8 +34,7 @@ fn quick_named(sandbox: &Sandbox, quick: &Utf8Path, name: &str, setup: &str) -> 
     fs_err::write(tree.join("setup.py"), format!("{setup}\n{text}# {}\n", stamp())).unwrap();
     // Wheels of different units must not have one name.
     for wheel in tree.read_dir_utf8().unwrap().flatten().filter(|entry| entry.path().extension() == Some("whl")) {
-        let other = wheel.file_name().replace("hello_ext", &name.replace('-', "_"));
-        fs_err::rename(wheel.path(), tree.join(other)).unwrap();
+        rename(wheel.path(), &name.replace('-', "_"));
     }
     tree
 }
@@ -346,8 +346,7 @@ fn wheels_of_one_file_name_are_all_kept() {
         let tree = quick_named(&sandbox, &quick, name, setup);
         let real =
             tree.read_dir_utf8().unwrap().flatten().find(|entry| entry.path().extension() == Some("whl")).unwrap();
-        let one = real.file_name().replace("twin_b", "twin_a");
-        fs_err::rename(real.path(), tree.join(one)).unwrap();
+        rename(real.path(), "twin_a");
         tree
     });
     let args = ["build", trees[0].as_str(), trees[1].as_str(), "--arch", "9.0", "-j", "1"];

@@ -1,6 +1,6 @@
 //! Files to judge, made on the spot: fatbins with any archs, libraries that hold them, wheels.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -97,4 +97,31 @@ pub fn wheel(path: &Utf8Path, members: &[(&str, &[u8])]) -> Utf8PathBuf {
     }
     zip.finish().unwrap();
     path.to_owned()
+}
+
+/// Gives a wheel another package name, in its file name, its `.dist-info` and its `METADATA`; the old file goes.
+pub fn rename(from: &Utf8Path, package: &str) -> Utf8PathBuf {
+    let (old, rest) = from.file_name().unwrap().split_once('-').unwrap();
+    let to = from.with_file_name(format!("{package}-{rest}"));
+    let mut archive = zip::ZipArchive::new(fs_err::File::open(from).unwrap()).unwrap();
+    let mut members = Vec::new();
+    for index in 0..archive.len() {
+        let mut member = archive.by_index(index).unwrap();
+        let mut bytes = Vec::new();
+        member.read_to_end(&mut bytes).unwrap();
+        let name = member.name().unwrap().into_owned();
+        if let Some(folder) = name.strip_prefix(old).filter(|rest| rest.contains(".dist-info/")) {
+            if name.ends_with("/METADATA") {
+                let text = String::from_utf8(bytes).unwrap();
+                let line = text.lines().find(|line| line.starts_with("Name: ")).unwrap();
+                bytes = text.replacen(line, &format!("Name: {package}"), 1).into_bytes();
+            }
+            members.push((format!("{package}{folder}"), bytes));
+        } else {
+            members.push((name, bytes));
+        }
+    }
+    let parts: Vec<(&str, &[u8])> = members.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    fs_err::remove_file(from).unwrap();
+    wheel(&to, &parts)
 }
