@@ -19,8 +19,11 @@ use crate::domain::{exit::Exit, problem::Problem};
 /// How many links a link may lead through: what Linux allows.
 const HOPS: usize = 40;
 
-/// Unpacks `archive` into the empty folder `to`.
-pub(super) fn unpack(archive: &Utf8Path, to: &Utf8Path) -> Result<(), Problem> {
+/// Unpacks `archive`, a `.zip` or else a `.tar.gz`, into the empty folder `to`.
+///
+/// # Errors
+/// A file that cannot be read, is no such archive, or breaks a rule above; names the member. A full disk.
+pub fn unpack(archive: &Utf8Path, to: &Utf8Path) -> Result<(), Problem> {
     let file = fs::File::open(archive).map_err(|error| unreadable(&error))?;
     let packed = file.metadata().map_err(|error| unreadable(&error))?.len();
     let mut sink = Sink { archive, to, links: BTreeMap::new(), room: Room::of(packed) };
@@ -265,6 +268,8 @@ pub(super) mod tests {
             ("x/l", T::Symlink, "/etc"),
             ("x/l", T::Symlink, "../../y"),
             ("x/h", T::Link, "../../etc/passwd"),
+            ("./", T::Symlink, "x"),
+            (".", T::Symlink, ""),
             ("x/f", T::Fifo, ""),
             ("x/d", T::Char, ""),
         ] {

@@ -4,7 +4,7 @@
 //! or `sources-v1/git-<commit>/…`.
 //! Invariant: a source is never built in place; `Tree::copy_to` copies exactly what was hashed.
 
-mod archive;
+pub mod archive;
 pub mod git;
 pub mod path;
 pub mod pypi;

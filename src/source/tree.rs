@@ -176,7 +176,8 @@ fn link(full: &Utf8Path, path: &Utf8Path) -> Result<String, Problem> {
 
 /// Whether a link at `path` with this target stays below the root, judged by the names alone.
 pub(super) fn stays_within(path: &Utf8Path, target: &str) -> bool {
-    let mut depth = path.components().count() - 1;
+    // A link without a name, as `./` in an archive, has no folder that it lies in.
+    let Some(mut depth) = path.components().count().checked_sub(1) else { return false };
     for part in Utf8Path::new(target).components() {
         match part {
             camino::Utf8Component::Normal(_) => depth += 1,
@@ -311,6 +312,7 @@ mod tests {
     fn links_are_judged_by_where_they_lead() {
         let within = |path: &str, target: &str| stays_within(Utf8Path::new(path), target);
         assert!(within("a/b", "../c") && within("a", "./b/../c") && within("a/b/c", "../../d"));
+        assert!(!within("", "c") && !within("", ""));
         assert!(!within("a", "../c") && !within("a/b", "../../c") && !within("a", "/etc") && !within("a", "b/../../c"));
     }
 }
