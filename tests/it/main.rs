@@ -26,6 +26,7 @@ mod kills;
 mod launch;
 mod launcher;
 mod mirrors;
+mod mutations;
 mod parity;
 mod provision;
 mod real;
