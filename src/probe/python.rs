@@ -11,7 +11,7 @@ use fs_err as fs;
 
 use super::facts::{self, Facts};
 use crate::domain::{command::CommandSpec, exit::Exit, problem::Problem, toolchain::Python};
-use crate::sys::{Env, env_vars as vars, process};
+use crate::sys::{Env, env_vars as vars, files, process};
 
 /// Oldest Python that cuwright drives.
 const OLDEST: (u32, u32) = (3, 9);
@@ -154,9 +154,7 @@ fn context(program: &Utf8Path, env: &Env) -> Option<Vec<String>> {
     let folder = program.parent()?;
     context.extend(folder.parent().and_then(|root| facts::stamp(&root.join("pyvenv.cfg"))));
     context.extend(packages_seen(program, env));
-    let mut magic = [0; 4];
-    let opened = fs::File::open(program).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut magic));
-    if opened.is_ok() && &magic == b"\x7fELF" {
+    if files::head(program) == Some(*b"\x7fELF") {
         return Some(context);
     }
     // A script is only understood where it is pyenv's: what it runs is then named by a variable or by a version file.

@@ -72,6 +72,13 @@ pub fn copy_atomic(from: &Utf8Path, to: &Utf8Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The first `N` bytes of a file, by which its format is known; `None` where it is shorter or cannot be read.
+pub fn head<const N: usize>(path: &Utf8Path) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
+    Some(bytes)
+}
+
 /// sha256 of a file, in lower-case hex, read in pieces.
 pub fn sha256_file(path: &Utf8Path) -> io::Result<String> {
     let mut file = fs::File::open(path)?;
@@ -195,5 +202,6 @@ mod tests {
         write_atomic(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(sha256_file(&path).unwrap(), sha256(b"second"));
+        assert_eq!((head(&path), head::<7>(&path)), (Some(*b"seco"), None));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Scripts and data files of a wheel are left out: nothing that we check needs them.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
@@ -10,6 +10,7 @@ use fs_err as fs;
 
 use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
+use crate::sys::files;
 use crate::sys::unpack::Room;
 
 /// Suffixes of extension files.
@@ -217,13 +218,11 @@ pub fn is_wheel(path: &Utf8Path) -> bool {
 
 /// Whether a file starts like one that gzip made.
 pub fn is_packed_tree(path: &Utf8Path) -> bool {
-    let mut head = [0; 2];
-    fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == [0x1f, 0x8b]
+    files::head(path) == Some([0x1f, 0x8b])
 }
 
 fn starts_with(path: &Utf8Path, magic: [u8; 4]) -> bool {
-    let mut head = [0; 4];
-    fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == magic
+    files::head(path) == Some(magic)
 }
 
 #[cfg(test)]

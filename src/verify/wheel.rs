@@ -6,7 +6,6 @@
 mod tags;
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
 use std::str::FromStr as _;
 
 use camino::Utf8Path;
@@ -19,6 +18,7 @@ use crate::domain::exit::Exit;
 use crate::domain::problem::Problem;
 use crate::domain::requirement::{Requirement, normalise};
 use crate::domain::toolchain::Torch;
+use crate::sys::files;
 
 /// The format of a binary, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,9 +33,7 @@ pub enum Format {
 
 impl Format {
     fn of(path: &Utf8Path) -> Option<Self> {
-        let mut magic = [0; 4];
-        fs_err::File::open(path).and_then(|mut file| file.read_exact(&mut magic)).ok()?;
-        match magic {
+        match files::head(path)? {
             [0x7f, b'E', b'L', b'F'] => Some(Self::Elf),
             [b'M', b'Z', ..] => Some(Self::Pe),
             [0xcf | 0xce, 0xfa, 0xed, 0xfe] | [0xca, 0xfe, 0xba, 0xbe] => Some(Self::MachO),

@@ -9,6 +9,7 @@ use fs_err as fs;
 use super::Recorder;
 use super::look::{self, Digests};
 use crate::domain::reads::{Reads, Seen};
+use crate::sys::files;
 
 /// Programs that answer from a store of their own or let other processes work for them.
 const NOT_FOLLOWED: [&str; 8] = ["ccache", "sccache", "distcc", "icecc", "buildcache", "bazel", "docker", "ssh"];
@@ -204,9 +205,7 @@ fn is_bytecode(path: &Utf8Path) -> bool {
 }
 
 fn is_elf(path: &Utf8Path) -> bool {
-    use std::io::Read as _;
-    let mut magic = [0; 4];
-    fs::File::open(path).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic == *b"\x7fELF")
+    files::head(path) == Some(*b"\x7fELF")
 }
 
 fn real(path: &Utf8Path) -> Utf8PathBuf {
