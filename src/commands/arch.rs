@@ -260,15 +260,9 @@ fn product(name: &str) -> Product {
             product.capability = Some(gpu.capability.to_string());
         }
         GpuLookup::Several(gpus) => {
-            if let [gpu] = gpus.as_slice() {
-                product.name = Some(gpu.name.to_owned());
-                product.capability = Some(gpu.capability.to_string());
-                "found".clone_into(&mut product.status);
-            } else {
-                "series".clone_into(&mut product.status);
-                let list = |gpu: Gpu| (gpu.name.to_owned(), vec![gpu.capability.to_string()]);
-                product.candidates = gpus.into_iter().map(list).collect();
-            }
+            "series".clone_into(&mut product.status);
+            let list = |gpu: Gpu| (gpu.name.to_owned(), vec![gpu.capability.to_string()]);
+            product.candidates = gpus.into_iter().map(list).collect();
         }
         GpuLookup::Retired(_) => "retired".clone_into(&mut product.status),
         GpuLookup::Ambiguous(candidates) => {

@@ -17,7 +17,7 @@ const PCI: &str = include_str!("tables/pci.tsv");
 const TEGRA: &str = include_str!("tables/tegra.tsv");
 
 /// A product and what it can run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gpu {
     /// The product's name, without the vendor.
     pub name: &'static str,
@@ -41,7 +41,7 @@ pub enum GpuLookup {
     Found(Gpu),
     /// Products of different capability.
     Ambiguous(Vec<Candidate>),
-    /// A chip or a series: a product for each capability that it holds, lowest first; never empty.
+    /// A series of more than one capability: a product for each, lowest first.
     Several(Vec<Gpu>),
     /// A product or generation that no toolkit of the table compiles for.
     Retired(Retired),
@@ -115,7 +115,7 @@ pub fn gpu_by_name(name: &str) -> GpuLookup {
 fn of_chip(chip: &str) -> Option<GpuLookup> {
     let row = table::rows(PCI).find(|row| row.get(2) == Some(&chip))?;
     let [_, capability, chip, ..] = *row else { return None };
-    Some(GpuLookup::Several(vec![Gpu { name: chip, capability: capability.parse().ok()? }]))
+    Some(GpuLookup::Found(Gpu { name: chip, capability: capability.parse().ok()? }))
 }
 
 /// One product for each capability of a series.
@@ -129,7 +129,11 @@ fn of_series(series: &Series) -> Option<GpuLookup> {
         }
     }
     gpus.sort_by_key(|gpu| gpu.capability);
-    (!gpus.is_empty()).then_some(GpuLookup::Several(gpus))
+    match *gpus.as_slice() {
+        [] => None,
+        [gpu] => Some(GpuLookup::Found(gpu)),
+        _ => Some(GpuLookup::Several(gpus)),
+    }
 }
 
 /// Finds a device of vendor 10de.
